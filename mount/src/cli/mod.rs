@@ -1,0 +1,1 @@
+//! The command: mount, unmount, check, hfile, import, export.

@@ -1,0 +1,1 @@
+//! The file system: namespaces, tables, rows and cells as directories and files.

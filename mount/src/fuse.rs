@@ -1,0 +1,1 @@
+//! The kernel adapter: the only file that names fuser types.

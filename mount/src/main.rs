@@ -1,0 +1,2 @@
+//! The command `cellfs`.
+fn main() {}

@@ -1,0 +1,17 @@
+//! HBase's request types and the traits [`Table`] and [`Admin`]: what a user of the data model sees, whatever stores the cells.
+
+mod admin;
+mod get;
+mod mutation;
+mod scan;
+mod table;
+
+pub use crate::schema::Durability;
+pub use admin::{Admin, NamespaceName, RegionInfo, TableAttributes, TableName, TableStatistics};
+pub use get::{ColumnSelection, Get, RowResult, TimeRange};
+pub use mutation::{
+    Append, CheckAndMutate, CompareOperator, Condition, Delete, DeleteMarker, Increment, Mutation, MutationOutcome,
+    Put, PutCell, RowMutations, WriteTime,
+};
+pub use scan::Scan;
+pub use table::{ResultScanner, Table};

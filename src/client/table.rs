@@ -1,0 +1,61 @@
+//! The data of one table.
+
+use super::admin::TableName;
+use super::get::{Get, RowResult};
+use super::mutation::{Append, CheckAndMutate, Delete, Increment, Mutation, MutationOutcome, Put, RowMutations};
+use super::scan::Scan;
+use crate::error::Result;
+use crate::schema::TableDescriptor;
+use std::sync::Arc;
+
+/// One table's rows. A handle stays valid while the table exists, through renames and schema changes; afterwards every call
+/// is [`crate::Error::NoSuchTable`].
+pub trait Table: Send + Sync {
+    /// The current name.
+    fn name(&self) -> TableName;
+
+    /// The table's identity: never reused, unchanged by renames.
+    fn id(&self) -> u64;
+
+    /// The current schema.
+    fn descriptor(&self) -> Arc<TableDescriptor>;
+
+    /// Reads one row; an empty result where nothing is visible.
+    fn get(&self, get: &Get) -> Result<RowResult>;
+
+    /// True if [`Table::get`] would return a cell.
+    fn exists(&self, get: &Get) -> Result<bool>;
+
+    /// Opens a scan at the current read point.
+    fn scan(&self, scan: &Scan) -> Result<Box<dyn ResultScanner>>;
+
+    /// Writes cells of one row.
+    fn put(&self, put: Put) -> Result<MutationOutcome>;
+
+    /// Writes delete markers into one row.
+    fn delete(&self, delete: Delete) -> Result<MutationOutcome>;
+
+    /// Applies several mutations of one row as one.
+    fn mutate_row(&self, mutations: RowMutations) -> Result<MutationOutcome>;
+
+    /// Applies mutations of several rows of the table as one: one log record, visible at one moment, wherever the rows' regions are.
+    fn mutate_rows(&self, mutations: Vec<RowMutations>) -> Result<MutationOutcome>;
+
+    /// Applies mutations each by itself, as fast as possible; one result each, in order.
+    fn batch(&self, mutations: Vec<Mutation>) -> Vec<Result<MutationOutcome>>;
+
+    /// Mutates a row if a condition holds.
+    fn check_and_mutate(&self, check: CheckAndMutate) -> Result<MutationOutcome>;
+
+    /// Adds to counters; the outcome holds the new cells.
+    fn increment(&self, increment: Increment) -> Result<MutationOutcome>;
+
+    /// Appends to values; the outcome holds the new cells.
+    fn append(&self, append: Append) -> Result<MutationOutcome>;
+}
+
+/// The rows of a scan, one by one.
+pub trait ResultScanner: Send {
+    /// The next row, or part of a row with [`Scan::batch`]; `None` after the last.
+    fn next(&mut self) -> Result<Option<RowResult>>;
+}

@@ -1,0 +1,1 @@
+//! Which files to compact (a pure function), and the throttle.

@@ -1,0 +1,1 @@
+//! Cells not yet flushed: active and snapshot segments.

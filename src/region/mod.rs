@@ -1,0 +1,1 @@
+//! A range of rows: row locks, MVCC, flush, reads.

@@ -1,0 +1,56 @@
+//! A table's and a namespace's attributes (HBase `TableDescriptorBuilder`, `NamespaceDescriptor`).
+
+use super::durability::Durability;
+use super::family::ColumnFamilyDescriptor;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// The hidden family that keeps rows' own mode, owner and time beside the user's families. Its leading dot is illegal in HBase, so it can
+/// never meet a user's; it is never listed, scanned by default, or exported.
+pub const ROW_ATTRIBUTES_FAMILY: &[u8] = b".attributes";
+
+/// One table's schema.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct TableDescriptor {
+    /// The families by name; at least one.
+    pub families: BTreeMap<Bytes, ColumnFamilyDescriptor>,
+    /// MAX_FILESIZE in bytes: a region whose largest store is over it splits.
+    pub max_file_size: Option<u64>,
+    /// MEMSTORE_FLUSHSIZE in bytes.
+    pub memstore_flush_size: Option<u64>,
+    /// COMPACTION_ENABLED; default true.
+    pub compaction_disabled: bool,
+    /// SPLIT_ENABLED; default true.
+    pub split_disabled: bool,
+    /// READONLY.
+    pub read_only: bool,
+    /// DURABILITY.
+    pub durability: Durability,
+    /// Every other attribute, stored and shown.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl TableDescriptor {
+    /// A table with one family of defaults.
+    pub fn with_family(family: impl Into<Bytes>) -> TableDescriptor {
+        TableDescriptor::default().family(family, ColumnFamilyDescriptor::default())
+    }
+
+    /// Adds or replaces a family.
+    #[must_use]
+    pub fn family(mut self, name: impl Into<Bytes>, descriptor: ColumnFamilyDescriptor) -> TableDescriptor {
+        self.families.insert(name.into(), descriptor);
+        self
+    }
+}
+
+/// One namespace's schema.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct NamespaceDescriptor {
+    /// MAXTABLES (HBase hbase.namespace.quota.maxtables).
+    pub max_tables: Option<u32>,
+    /// MAXREGIONS.
+    pub max_regions: Option<u32>,
+    /// Free properties.
+    pub metadata: BTreeMap<String, String>,
+}

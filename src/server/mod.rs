@@ -1,0 +1,1 @@
+//! The store directory as a whole: recovery, routing, background workers, splits, administration.

@@ -1,0 +1,1 @@
+//! One family of one region: memstore and store files.
