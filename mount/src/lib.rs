@@ -2,6 +2,8 @@
 
 pub mod ops;
 
+pub mod invalidation;
+
 pub mod names;
 
 pub mod magic;

@@ -175,7 +175,7 @@ pub trait DirectorySink {
     fn add(&mut self, inode: u64, kind: FileKind, name: &[u8], next_offset: u64, entry: Option<&Entry>) -> bool;
 }
 
-/// Something the kernel must forget, because it changed without its doing.
+/// Something the kernel must forget, because it changed without its doing; sent through [`crate::invalidation::InvalidationQueue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalidation {
     /// A name of a directory, with what it led to.
