@@ -1,0 +1,250 @@
+//! The identity of every dot file and dot directory, and of what lies inside them.
+
+use super::scan::{ScanForm, ScanParts};
+use crate::ops::FileKind;
+use bytes::{BufMut, Bytes};
+use cellfs::client::Table;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A table inside a node: compared and hashed by the table's id, which outlives renames.
+#[derive(Clone)]
+pub struct TableHandle(pub Arc<dyn Table>);
+
+impl TableHandle {
+    /// The table's identity.
+    pub fn id(&self) -> u64 {
+        self.0.id()
+    }
+}
+
+impl PartialEq for TableHandle {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for TableHandle {}
+
+impl Hash for TableHandle {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id().hash(state);
+    }
+}
+
+impl fmt::Debug for TableHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.0.name(), self.id())
+    }
+}
+
+/// A file of `.cellfs/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InstanceFile {
+    /// Version of the product.
+    Version,
+    /// What the mount is and whether it takes writes.
+    Status,
+    /// All figures in Prometheus text form.
+    Metrics,
+    /// The errors since the mount.
+    Errors,
+    /// The last error of the reader's user.
+    LastError,
+}
+
+/// The forms that `.import/` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImportForm {
+    /// A row per line as a JSON object.
+    Jsonl,
+    /// A cell per line.
+    Cells,
+    /// A row per line, tab-separated, under a header.
+    Tsv,
+    /// A row per line as RFC 4180 has it, under a header.
+    Csv,
+}
+
+/// A cell's full address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CellAddress {
+    /// The table.
+    pub table: TableHandle,
+    /// The row key.
+    pub row: Bytes,
+    /// The family.
+    pub family: Bytes,
+    /// The qualifier.
+    pub qualifier: Bytes,
+}
+
+/// A dot name, or something inside a dot directory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MagicNode {
+    /// `MOUNT/.help`
+    Help,
+    /// `MOUNT/.cellfs/`
+    Instance,
+    /// A file of `MOUNT/.cellfs/`.
+    InstanceFile(InstanceFile),
+    /// `<namespace>/.schema`
+    NamespaceSchema(String),
+    /// `<namespace>/.stats`
+    NamespaceStats(String),
+    /// `<table>/.schema`
+    TableSchema(TableHandle),
+    /// `<table>/.ctl`
+    Ctl(TableHandle),
+    /// `<table>/.stats`
+    TableStats(TableHandle),
+    /// `<table>/.regions/`
+    Regions(TableHandle),
+    /// `<table>/.regions/<encoded name>/`
+    Region(TableHandle, String),
+    /// `<table>/.regions/<encoded name>/stats`
+    RegionStats(TableHandle, String),
+    /// `<table>/.scan/`, and below it each directory that one more `k=v` makes.
+    Scan(TableHandle, ScanParts),
+    /// The stream at the end of a `.scan` path.
+    ScanStream(TableHandle, ScanParts, ScanForm),
+    /// `<table>/.import/`
+    Import(TableHandle),
+    /// `<table>/.import/<form>`
+    ImportStream(TableHandle, ImportForm),
+    /// `<table>/.import/errors`
+    ImportErrors(TableHandle),
+    /// `<table>/.import/last`
+    ImportLast(TableHandle),
+    /// `<row>/.key`
+    RowKey(TableHandle, Bytes),
+    /// `<row>/.row.json`
+    RowJson(TableHandle, Bytes),
+    /// `<row>/.versions/`
+    Versions(TableHandle, Bytes),
+    /// `<row>/.versions/<cell>/`
+    CellVersions(CellAddress),
+    /// `<row>/.versions/<cell>/<ts>`
+    Version(CellAddress, i64),
+    /// `<row>/.versions/<cell>/<ts>.del`
+    VersionMarker(CellAddress, i64),
+}
+
+impl MagicNode {
+    /// Directory or file.
+    pub fn kind(&self) -> FileKind {
+        match self {
+            MagicNode::Instance
+            | MagicNode::Regions(_)
+            | MagicNode::Region(..)
+            | MagicNode::Scan(..)
+            | MagicNode::Import(_)
+            | MagicNode::Versions(..)
+            | MagicNode::CellVersions(_) => FileKind::Directory,
+            _ => FileKind::Regular,
+        }
+    }
+
+    /// The table the node belongs to.
+    pub fn table(&self) -> Option<&TableHandle> {
+        match self {
+            MagicNode::Help
+            | MagicNode::Instance
+            | MagicNode::InstanceFile(_)
+            | MagicNode::NamespaceSchema(_)
+            | MagicNode::NamespaceStats(_) => None,
+            MagicNode::TableSchema(table)
+            | MagicNode::Ctl(table)
+            | MagicNode::TableStats(table)
+            | MagicNode::Regions(table)
+            | MagicNode::Region(table, _)
+            | MagicNode::RegionStats(table, _)
+            | MagicNode::Scan(table, _)
+            | MagicNode::ScanStream(table, ..)
+            | MagicNode::Import(table)
+            | MagicNode::ImportStream(table, _)
+            | MagicNode::ImportErrors(table)
+            | MagicNode::ImportLast(table)
+            | MagicNode::RowKey(table, _)
+            | MagicNode::RowJson(table, _)
+            | MagicNode::Versions(table, _) => Some(table),
+            MagicNode::CellVersions(cell) | MagicNode::Version(cell, _) | MagicNode::VersionMarker(cell, _) => {
+                Some(&cell.table)
+            }
+        }
+    }
+
+    /// Appends bytes that name the node and nothing else, equal from mount to mount: inode numbers are made of them.
+    pub fn identity(&self, out: &mut Vec<u8>) {
+        out.put_u8(self.kind_code());
+        if let Some(table) = self.table() {
+            out.put_u64(table.id());
+        }
+        match self {
+            MagicNode::InstanceFile(file) => out.put_u8(*file as u8),
+            MagicNode::NamespaceSchema(name) | MagicNode::NamespaceStats(name) => out.put_slice(name.as_bytes()),
+            MagicNode::Region(_, name) | MagicNode::RegionStats(_, name) => out.put_slice(name.as_bytes()),
+            MagicNode::Scan(_, parts) => parts.identity(out),
+            MagicNode::ScanStream(_, parts, form) => {
+                out.put_u8(*form as u8);
+                parts.identity(out);
+            }
+            MagicNode::ImportStream(_, form) => out.put_u8(*form as u8),
+            MagicNode::RowKey(_, row) | MagicNode::RowJson(_, row) | MagicNode::Versions(_, row) => out.put_slice(row),
+            MagicNode::CellVersions(cell) => cell.identity(out),
+            MagicNode::Version(cell, timestamp) | MagicNode::VersionMarker(cell, timestamp) => {
+                out.put_i64(*timestamp);
+                cell.identity(out);
+            }
+            MagicNode::Help
+            | MagicNode::Instance
+            | MagicNode::TableSchema(_)
+            | MagicNode::Ctl(_)
+            | MagicNode::TableStats(_)
+            | MagicNode::Regions(_)
+            | MagicNode::Import(_)
+            | MagicNode::ImportErrors(_)
+            | MagicNode::ImportLast(_) => {}
+        }
+    }
+
+    /// A number per variant, part of inode numbers: never reused for another meaning.
+    fn kind_code(&self) -> u8 {
+        match self {
+            MagicNode::Help => 1,
+            MagicNode::Instance => 2,
+            MagicNode::InstanceFile(_) => 3,
+            MagicNode::NamespaceSchema(_) => 4,
+            MagicNode::NamespaceStats(_) => 5,
+            MagicNode::TableSchema(_) => 6,
+            MagicNode::Ctl(_) => 7,
+            MagicNode::TableStats(_) => 8,
+            MagicNode::Regions(_) => 9,
+            MagicNode::Region(..) => 10,
+            MagicNode::RegionStats(..) => 11,
+            MagicNode::Scan(..) => 12,
+            MagicNode::ScanStream(..) => 13,
+            MagicNode::Import(_) => 14,
+            MagicNode::ImportStream(..) => 15,
+            MagicNode::ImportErrors(_) => 16,
+            MagicNode::ImportLast(_) => 17,
+            MagicNode::RowKey(..) => 18,
+            MagicNode::RowJson(..) => 19,
+            MagicNode::Versions(..) => 20,
+            MagicNode::CellVersions(_) => 21,
+            MagicNode::Version(..) => 22,
+            MagicNode::VersionMarker(..) => 23,
+        }
+    }
+}
+
+impl CellAddress {
+    fn identity(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.row.len() as u32);
+        out.put_slice(&self.row);
+        out.put_u8(self.family.len() as u8);
+        out.put_slice(&self.family);
+        out.put_slice(&self.qualifier);
+    }
+}
