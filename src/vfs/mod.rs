@@ -1,6 +1,13 @@
 //! The only code that touches the operating system's files: the traits [`Vfs`] and [`File`], and their two implementations.
 //!
-//! `OsVfs` is the real one; `SimVfs` keeps everything in memory, remembers what was synced, and plays crashes and failing disks.
+//! [`OsVfs`] is the real one; `SimVfs` keeps everything in memory, remembers what was synced, and plays crashes and failing disks.
+
+mod os;
+mod os_lock;
+#[cfg(test)]
+mod os_tests;
+
+pub use os::OsVfs;
 
 use crate::error::Result;
 use std::path::Path;
