@@ -1,9 +1,13 @@
 //! Namespace, table and family descriptors: HBase's attributes under HBase's names, with HBase's defaults and checks.
 
+mod check;
 mod durability;
 mod family;
 mod table;
+mod text;
 
+pub use check::check_family_name;
 pub use durability::Durability;
 pub use family::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, FOREVER, KeepDeletedCells};
 pub use table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+pub use text::{KeySpelling, TableText, describe_namespace, describe_table, parse_namespace, parse_table};
