@@ -5,6 +5,7 @@
 mod data;
 mod engine;
 mod figures;
+mod fs;
 mod store;
 mod textbook;
 
@@ -27,6 +28,10 @@ struct Arguments {
 enum Command {
     /// The engine beside fjall: fills, reads, scans, latency while compacting, bytes.
     Engine(engine::Options),
+    /// File operations on the mount beside a null file system. Needs root and /dev/fuse.
+    Fs(fs::Options),
+    /// A table of a million rows, listed. Exits non-zero when a goal is missed.
+    Scale(fs::scale::Options),
     /// The textbook's experiments: exact counts and sizes. Exits non-zero when a figure is off.
     Textbook(textbook::Options),
 }
@@ -37,6 +42,8 @@ fn main() -> ExitCode {
     println!("{}", figures::machine());
     let outcome = match arguments.command {
         Command::Engine(options) => engine::run(&directory, &options).map(|()| true),
+        Command::Fs(options) => fs::run(&directory, &options).map(|()| true),
+        Command::Scale(options) => fs::scale::run(&directory, &options),
         Command::Textbook(options) => textbook::run(&directory, &options),
     };
     match outcome {
