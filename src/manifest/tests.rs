@@ -1,0 +1,85 @@
+use super::*;
+use crate::client::TableName;
+use crate::schema::TableDescriptor;
+use crate::vfs::OsVfs;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+pub(super) fn attributes(mode: u32) -> TableAttributes {
+    TableAttributes { mode, uid: 1, gid: 2, changed_millis: -3, modified_millis: 4 }
+}
+
+pub(super) fn file(file_id: u64) -> StoreFileEntry {
+    StoreFileEntry {
+        file_id,
+        size: 1000,
+        max_sequence_id: file_id * 10,
+        entries: 7,
+        tombstones: 1,
+        min_timestamp: -1,
+        max_timestamp: i64::MAX,
+        first_row: Bytes::from_static(b"a"),
+        last_row: Bytes::from_static(b"\xff\x00"),
+        is_reference: file_id % 2 == 0,
+        created_millis: 5,
+        major: true,
+    }
+}
+
+pub(super) fn table(id: u64, name: &str) -> ManifestEdit {
+    ManifestEdit::CreateTable(TableEntry {
+        id,
+        name: TableName::parse(name).unwrap(),
+        descriptor: Arc::new(TableDescriptor::with_family("cf")),
+        attributes: attributes(0o755),
+        created_millis: 99,
+    })
+}
+
+pub(super) fn region(id: u64, table: u64) -> ManifestEdit {
+    ManifestEdit::AddRegion(RegionEntry {
+        id,
+        table,
+        encoded_name: format!("{id:032x}"),
+        start: Bytes::new(),
+        end: Bytes::new(),
+        parent: None,
+        born_millis: 1,
+        flushed_sequence_id: 0,
+        stores: BTreeMap::new(),
+    })
+}
+
+#[test]
+fn commits_survive_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let vfs: Arc<dyn Vfs> = Arc::new(OsVfs::new());
+    assert!(matches!(Manifest::open(vfs.clone(), dir.path(), false), Err(Error::NotAStore { .. })));
+    let (manifest, state) = Manifest::create(vfs.clone(), dir.path(), attributes(0o755)).unwrap();
+    assert_eq!(state.namespace("default").unwrap().id, DEFAULT_NAMESPACE_ID);
+    assert_eq!(state.next_id, 2);
+    let family = Bytes::from_static(b"cf");
+    manifest.commit(&[table(2, "t"), region(3, 2)]).unwrap();
+    manifest
+        .commit(&[
+            ManifestEdit::AddStoreFile { region: 3, family: family.clone(), file: file(7) },
+            ManifestEdit::SetFlushedSequenceId { region: 3, sequence_id: 66 },
+            ManifestEdit::SetHistoryCompleteSince { region: 3, family, since_millis: 12 },
+        ])
+        .unwrap();
+    let refused = manifest.commit(&[table(9, "u"), table(10, "t")]);
+    assert!(matches!(refused, Err(Error::NotAllowed(_))));
+    let state = manifest.state();
+    assert_eq!((state.next_id, state.next_file_id, state.max_sequence_id()), (4, 8, 70));
+    assert!(state.is_live(7) && state.live_files().len() == 1);
+    drop(manifest);
+    for read_only in [true, false, false] {
+        let (manifest, reopened) = Manifest::open(vfs.clone(), dir.path(), read_only).unwrap();
+        assert_eq!(reopened, state);
+        if read_only {
+            assert!(matches!(manifest.commit(&[]), Err(Error::ReadOnly { .. })));
+        }
+    }
+    assert_eq!(vfs.list(dir.path()).unwrap().len(), 2);
+    assert!(matches!(Manifest::create(vfs, dir.path(), attributes(0)), Err(Error::NotAllowed(_))));
+}
