@@ -194,9 +194,7 @@ impl ManifestState {
                 self.regions.insert(entry.id, Arc::new(entry.clone()));
             }
             ManifestEdit::RemoveRegion { id } => {
-                if self.regions.remove(id).is_none() {
-                    return missing("region", *id);
-                }
+                self.regions.remove(id).map_or_else(|| missing("region", *id), |_| Ok(()))?;
             }
             ManifestEdit::SetFlushedSequenceId { region, sequence_id } => {
                 let region = find(&mut self.regions, *region, "region")?;

@@ -20,7 +20,7 @@ pub(super) fn file(file_id: u64) -> StoreFileEntry {
         max_timestamp: i64::MAX,
         first_row: Bytes::from_static(b"a"),
         last_row: Bytes::from_static(b"\xff\x00"),
-        is_reference: file_id % 2 == 0,
+        is_reference: file_id.is_multiple_of(2),
         created_millis: 5,
         major: true,
     }
