@@ -19,6 +19,14 @@ pub fn compare_rows_and_columns(left: &Cell, right: &Cell) -> Ordering {
         .then_with(|| left.qualifier().cmp(right.qualifier()))
 }
 
+/// The first eight bytes of `bytes` as a number that sorts as they do, ties aside: most comparisons of rows need no more.
+pub fn leading_bytes(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(eight) => u64::from_be_bytes(*eight),
+        None => bytes.iter().rev().fold(0, |number, byte| number >> 8 | u64::from(*byte) << 56),
+    }
+}
+
 /// The order of [`compare`] on flat keys (HFile index keys), without sequence ids. Keys that are too short sort as if padded with nothing.
 pub fn compare_flat_keys(left: &[u8], right: &[u8]) -> Ordering {
     let (l, r) = (FlatKey::parse(left), FlatKey::parse(right));

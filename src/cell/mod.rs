@@ -13,7 +13,7 @@ mod comparator;
 mod scanner;
 mod tag;
 
-pub use comparator::{compare, compare_flat_keys, compare_rows_and_columns};
+pub use comparator::{compare, compare_flat_keys, compare_rows_and_columns, leading_bytes};
 pub use scanner::CellScanner;
 pub use tag::{Tag, TagIterator, encode_tags, tag_type};
 
