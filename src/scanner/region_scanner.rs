@@ -1,0 +1,165 @@
+//! The rows of a region, joined from its families (HBase `RegionScannerImpl`, `ReversedRegionScannerImpl`).
+
+use super::range::RowRange;
+use super::store_scanner::StoreScanner;
+use crate::cell::Cell;
+use crate::client::{ResultScanner, RowResult, Scan};
+use crate::error::Result;
+use std::ops::Bound;
+
+/// How a region is scanned.
+#[derive(Clone, Debug)]
+pub struct RegionScanOptions {
+    /// The rows; clip it to the region first ([`RowRange::within`]).
+    pub range: RowRange,
+    /// Descending.
+    pub reversed: bool,
+    /// Rows at most.
+    pub limit: Option<u64>,
+    /// Cells per result at most.
+    pub batch: Option<usize>,
+    /// Only the first cell of each row.
+    pub first_cell_only: bool,
+}
+
+impl RegionScanOptions {
+    /// One row.
+    pub fn row(row: impl Into<bytes::Bytes>) -> RegionScanOptions {
+        RegionScanOptions {
+            range: RowRange::row(row),
+            reversed: false,
+            limit: Some(1),
+            batch: None,
+            first_cell_only: false,
+        }
+    }
+
+    /// What `scan` asks for, in `range`.
+    pub fn of_scan(scan: &Scan, range: RowRange) -> RegionScanOptions {
+        RegionScanOptions {
+            range,
+            reversed: scan.reversed,
+            limit: scan.limit,
+            batch: scan.batch,
+            first_cell_only: scan.first_cell_only,
+        }
+    }
+}
+
+/// Yields the rows of a region that have cells for the request.
+pub struct RegionScanner {
+    /// In the order of family names.
+    stores: Vec<StoreScanner>,
+    options: RegionScanOptions,
+    opened: bool,
+    rows: u64,
+    /// The row being given out in parts, and the store that is next to give.
+    row: Vec<u8>,
+    store: usize,
+    in_row: bool,
+    /// A cell that was taken to learn whether a full batch is the last of its row.
+    ahead: Option<Cell>,
+}
+
+impl RegionScanner {
+    /// A scanner over `stores`, which are in the order of their families' names. Nothing is read yet.
+    pub fn new(stores: Vec<StoreScanner>, options: RegionScanOptions) -> RegionScanner {
+        RegionScanner { stores, options, opened: false, rows: 0, row: Vec::new(), store: 0, in_row: false, ahead: None }
+    }
+
+    fn open(&mut self) -> Result<()> {
+        self.opened = true;
+        for store in &mut self.stores {
+            match (self.options.reversed, &self.options.range.low, &self.options.range.high) {
+                (false, Bound::Unbounded, _) => store.seek(b"")?,
+                (false, Bound::Included(row), _) => store.seek(row)?,
+                (false, Bound::Excluded(row), _) => store.seek(&row_after(row))?,
+                (true, _, Bound::Unbounded) => store.seek_before(None)?,
+                (true, _, Bound::Included(row)) => store.seek_before(Some(&row_after(row)))?,
+                (true, _, Bound::Excluded(row)) => store.seek_before(Some(row))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the next row that any store stands on; false at the end of the range.
+    fn next_row(&mut self) -> Result<bool> {
+        if self.options.limit.is_some_and(|limit| self.rows >= limit) {
+            return Ok(false);
+        }
+        let reversed = self.options.reversed;
+        let mut found = false;
+        for store in &mut self.stores {
+            let Some(row) = store.row()? else { continue };
+            if !found || (row < &self.row[..]) != reversed && row != self.row {
+                found = true;
+                self.row.clear();
+                self.row.extend_from_slice(row);
+            }
+        }
+        self.in_row = found && self.options.range.contains(&self.row);
+        self.store = 0;
+        Ok(self.in_row)
+    }
+
+    /// The next cell of the row; `None` when it has no more.
+    fn next_cell(&mut self) -> Result<Option<Cell>> {
+        if let Some(cell) = self.ahead.take() {
+            return Ok(Some(cell));
+        }
+        while let Some(store) = self.stores.get_mut(self.store) {
+            if store.stands_on(&self.row)
+                && let Some(cell) = store.next_cell()?
+            {
+                return Ok(Some(cell));
+            }
+            self.store += 1;
+        }
+        self.in_row = false;
+        Ok(None)
+    }
+
+    /// The rest of the row, up to a batch.
+    fn take_part(&mut self) -> Result<RowResult> {
+        let most = if self.options.first_cell_only { 1 } else { self.options.batch.unwrap_or(usize::MAX).max(1) };
+        let mut cells = Vec::new();
+        while let Some(cell) = self.next_cell()? {
+            cells.push(cell);
+            if cells.len() >= most {
+                break;
+            }
+        }
+        if self.options.first_cell_only {
+            self.in_row = false;
+        } else if self.in_row {
+            self.ahead = self.next_cell()?;
+        }
+        Ok(RowResult { partial: self.ahead.is_some(), cells })
+    }
+}
+
+impl ResultScanner for RegionScanner {
+    fn next(&mut self) -> Result<Option<RowResult>> {
+        if !self.opened {
+            self.open()?;
+        }
+        loop {
+            let begins = !self.in_row;
+            if begins && !self.next_row()? {
+                return Ok(None);
+            }
+            let part = self.take_part()?;
+            if !part.is_empty() {
+                self.rows += u64::from(begins);
+                return Ok(Some(part));
+            }
+        }
+    }
+}
+
+fn row_after(row: &[u8]) -> Vec<u8> {
+    let mut after = Vec::with_capacity(row.len() + 1);
+    after.extend_from_slice(row);
+    after.push(0);
+    after
+}

@@ -1,0 +1,264 @@
+//! The cells of one family that a request sees or a compaction keeps (HBase `StoreScanner`).
+
+use super::heap::CellHeap;
+use super::losses::Losses;
+use super::matcher::{MatchCode, QueryMatcher};
+use super::store_scan::StoreScan;
+use crate::cell::{Cell, CellScanner};
+use crate::error::Result;
+
+/// Cells to step over one by one before a seek is tried: most columns and rows are shorter, and a step is cheaper than a seek.
+const STEPS_BEFORE_SEEK: usize = 12;
+
+/// Where to go before the next cell is looked at. Kept until then: a caller that has what it wants saves the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    NextColumn,
+    NextRow,
+}
+
+/// A merge of sources of one family, matched against a [`StoreScan`], row by row.
+///
+/// After [`StoreScanner::seek`] the caller asks for the row ahead with [`StoreScanner::row`], takes its cells with
+/// [`StoreScanner::next_cell`] until there are none, and asks again. [`StoreScanner::next_kept`] does this for compactions.
+pub struct StoreScanner {
+    heap: CellHeap,
+    matcher: QueryMatcher,
+    read_point: u64,
+    store_offset: usize,
+    /// Offset and limit together: the row is done with this many cells.
+    store_end: usize,
+    compaction: bool,
+    reversed: bool,
+    /// The row that the matcher is in, kept while `in_row`.
+    row: Vec<u8>,
+    in_row: bool,
+    cells_of_row: usize,
+    pending: Pending,
+    /// The column to leave, for [`Pending::NextColumn`].
+    leaving: Option<Cell>,
+}
+
+impl StoreScanner {
+    /// A scanner that stands nowhere. `sources` newest first: memstore active, snapshot, then store files from newest to oldest.
+    pub fn new(sources: Vec<Box<dyn CellScanner>>, scan: &StoreScan) -> StoreScanner {
+        StoreScanner {
+            heap: CellHeap::new(sources),
+            matcher: QueryMatcher::new(scan),
+            read_point: scan.read_point,
+            store_offset: scan.store_offset,
+            store_end: scan.store_limit.map_or(usize::MAX, |limit| limit.saturating_add(scan.store_offset)),
+            compaction: scan.policy.is_compaction(),
+            reversed: false,
+            row: Vec::new(),
+            in_row: false,
+            cells_of_row: 0,
+            pending: Pending::Nothing,
+            leaving: None,
+        }
+    }
+
+    /// To the first row at or after `row`; rows then come in ascending order.
+    ///
+    /// # Errors
+    /// Those of reading the sources.
+    pub fn seek(&mut self, row: &[u8]) -> Result<()> {
+        self.reversed = false;
+        self.leave_row();
+        self.heap.seek(&Cell::first_on_row(row))
+    }
+
+    /// To the last row before `row`, or the last of all for `None`; rows then come in descending order.
+    ///
+    /// # Errors
+    /// Those of reading the sources.
+    pub fn seek_before(&mut self, row: Option<&[u8]>) -> Result<()> {
+        self.reversed = true;
+        self.leave_row();
+        self.heap.seek_to_row_before(row)
+    }
+
+    /// The row ahead, or `None` at the end. It may turn out to have no cell to give. Within a row: skips the rest of it.
+    ///
+    /// # Errors
+    /// Those of reading the sources.
+    pub fn row(&mut self) -> Result<Option<&[u8]>> {
+        self.finish_row()?;
+        Ok(self.heap.peek().map(Cell::row))
+    }
+
+    /// True while the scanner is in `row`, or has it ahead.
+    pub(super) fn stands_on(&self, row: &[u8]) -> bool {
+        if self.in_row { self.row == row } else { self.heap.peek().is_some_and(|cell| cell.row() == row) }
+    }
+
+    /// The next cell of the row ahead; `None` when it has no more.
+    ///
+    /// # Errors
+    /// Those of reading the sources.
+    pub fn next_cell(&mut self) -> Result<Option<Cell>> {
+        loop {
+            match self.pending {
+                Pending::Nothing => {}
+                Pending::NextColumn => self.go_to_next_column()?,
+                Pending::NextRow => return Ok(None),
+            }
+            let Some(cell) = self.heap.peek() else {
+                self.pending = Pending::NextRow;
+                return Ok(None);
+            };
+            if self.in_row && cell.row() != self.row {
+                self.pending = Pending::NextRow;
+                return Ok(None);
+            }
+            if !self.in_row {
+                self.in_row = true;
+                self.row.clear();
+                self.row.extend_from_slice(cell.row());
+                self.cells_of_row = 0;
+                self.matcher.start_row();
+            }
+            if cell.sequence_id() > self.read_point {
+                self.heap.pop()?;
+                continue;
+            }
+            let code = self.matcher.judge(cell);
+            let Some(cell) = self.heap.pop()? else { continue };
+            if let Some(cell) = self.act(cell, code) {
+                return Ok(Some(cell));
+            }
+        }
+    }
+
+    /// For flushes and compactions: the next cell to keep, of any row; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of reading the sources.
+    pub fn next_kept(&mut self) -> Result<Option<Cell>> {
+        loop {
+            if let Some(cell) = self.next_cell()? {
+                return Ok(Some(cell));
+            }
+            if self.row()?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What a flush or compaction has left out so far.
+    pub fn losses(&self) -> Losses {
+        self.matcher.losses()
+    }
+
+    fn act(&mut self, cell: Cell, code: MatchCode) -> Option<Cell> {
+        match code {
+            MatchCode::Skip => return None,
+            MatchCode::SeekNextColumn => {
+                self.pending = Pending::NextColumn;
+                self.leaving = Some(cell);
+                return None;
+            }
+            MatchCode::SeekNextRow => {
+                self.pending = Pending::NextRow;
+                return None;
+            }
+            MatchCode::Include => {}
+            MatchCode::IncludeAndSeekNextColumn => {
+                self.pending = Pending::NextColumn;
+                self.leaving = Some(cell.clone());
+            }
+            MatchCode::IncludeAndSeekNextRow => self.pending = Pending::NextRow,
+        }
+        self.cells_of_row += 1;
+        if self.cells_of_row >= self.store_end {
+            self.pending = Pending::NextRow;
+        }
+        (self.cells_of_row > self.store_offset).then_some(cell)
+    }
+
+    /// Steps, then seeks, past the rest of the column, or up to the next one that is wanted.
+    ///
+    /// The column of the empty qualifier is never left in one go, because markers of the family stand among its cells (HBASE-18471):
+    /// there only older writes of the same version are passed over.
+    fn go_to_next_column(&mut self) -> Result<()> {
+        self.pending = Pending::Nothing;
+        let Some(leaving) = self.leaving.take() else { return Ok(()) };
+        let family_column = leaving.qualifier().is_empty();
+        let mut steps = 0;
+        while let Some(cell) = self.heap.peek() {
+            let passed_over = cell.row() == leaving.row()
+                && if family_column {
+                    same_version(cell, &leaving)
+                } else {
+                    cell.qualifier() == leaving.qualifier()
+                        || self.matcher.hint().is_some_and(|hint| cell.qualifier() < hint)
+                };
+            if !passed_over {
+                return Ok(());
+            }
+            // A compaction reads everything anyway, and accounts for what it leaves out.
+            if self.compaction {
+                self.matcher.pass_over(cell);
+            } else if steps >= STEPS_BEFORE_SEEK && !family_column {
+                let key = self.key_after_column(&leaving);
+                return self.heap.reseek(&key);
+            }
+            steps += 1;
+            self.heap.pop()?;
+        }
+        Ok(())
+    }
+
+    fn key_after_column(&self, leaving: &Cell) -> Cell {
+        let mut qualifier = leaving.qualifier().to_vec();
+        qualifier.push(0);
+        let target = self.matcher.hint().map_or(&qualifier[..], |hint| hint.max(&qualifier));
+        Cell::first_on_column(leaving.row(), leaving.family(), target)
+    }
+
+    /// Goes to the next row, in the direction of the scan, if the matcher is in one.
+    fn finish_row(&mut self) -> Result<()> {
+        if !self.in_row && self.pending == Pending::Nothing {
+            return Ok(());
+        }
+        let in_row = self.in_row;
+        self.leave_row();
+        if !in_row {
+            return Ok(());
+        }
+        if self.reversed {
+            return self.heap.retreat_from_row(&self.row);
+        }
+        let mut steps = 0;
+        while let Some(cell) = self.heap.peek()
+            && cell.row() == self.row
+        {
+            if self.compaction {
+                self.matcher.pass_over(cell);
+            } else if steps >= STEPS_BEFORE_SEEK {
+                let mut next = std::mem::take(&mut self.row);
+                next.push(0);
+                let key = Cell::first_on_row(&next);
+                self.row = next;
+                return self.heap.reseek(&key);
+            }
+            steps += 1;
+            self.heap.pop()?;
+        }
+        Ok(())
+    }
+
+    fn leave_row(&mut self) {
+        self.in_row = false;
+        self.pending = Pending::Nothing;
+        self.leaving = None;
+    }
+}
+
+/// Equal but for the sequence id, within one row and family.
+fn same_version(left: &Cell, right: &Cell) -> bool {
+    left.timestamp() == right.timestamp()
+        && left.type_code() == right.type_code()
+        && left.qualifier() == right.qualifier()
+}
