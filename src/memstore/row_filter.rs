@@ -78,7 +78,7 @@ fn rows_in_all_layers() -> u64 {
 /// The words and bits of one row: the upper half of the hash chooses the block, six bits each of the rest a word and a bit in turn.
 fn probes(hash: u64, words: &[AtomicU64]) -> impl Iterator<Item = (&AtomicU64, u64)> {
     let blocks = (words.len() / BLOCK_WORDS) as u64;
-    let block = ((hash >> 32) * blocks >> 32) as usize * BLOCK_WORDS;
+    let block = (((hash >> 32) * blocks) >> 32) as usize * BLOCK_WORDS;
     let mut bits = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (0..BITS_PER_ROW).filter_map(move |_| {
         let word = words.get(block + (bits >> 61) as usize)?;
