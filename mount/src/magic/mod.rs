@@ -3,6 +3,7 @@
 //! The file system asks [`Magic`] for a name that begins with a dot, and for everything below a dot directory. A [`MagicNode`] is such a file's
 //! identity; [`MagicFile`] is an open one.
 
+pub mod forms;
 mod hooks;
 mod node;
 mod scan;
