@@ -206,6 +206,14 @@ impl Cell {
         Ok(Cell { buf, key_len, value_len, row_len, family_len, sequence_id })
     }
 
+    /// The cell in `buf`, which whoever decoded the block of it has checked with [`check_encoded`]: key | value | [u16 tags length | tags].
+    /// A buffer that is no cell gives a cell with empty parts, never a panic.
+    pub(crate) fn from_checked(buf: Bytes, key_len: u32, value_len: u32, sequence_id: u64) -> Cell {
+        let row_len = buf.first_chunk::<2>().map_or(0, |be| u16::from_be_bytes(*be));
+        let family_len = buf.get(2 + usize::from(row_len)).copied().unwrap_or(0);
+        Cell { buf, key_len, value_len, row_len, family_len, sequence_id }
+    }
+
     /// A search key that sorts before every cell of `row`.
     pub fn first_on_row(row: &[u8]) -> Cell {
         Cell::new(row, b"", b"", LATEST_TIMESTAMP, CellType::Maximum, b"")
@@ -325,6 +333,12 @@ impl Cell {
     fn slice(&self, start: usize, end: usize) -> &[u8] {
         self.buf.get(start..end).unwrap_or(&[])
     }
+}
+
+/// Checks a flat key and encoded tags (without their length) once for the many times that [`Cell::from_checked`] makes the cell.
+pub(crate) fn check_encoded(key: &[u8], tags: &[u8]) -> Result<(), MalformedCell> {
+    check_key(key)?;
+    tag::check_tags(tags)
 }
 
 /// Checks a flat key and returns its row and family lengths.
