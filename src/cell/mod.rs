@@ -305,6 +305,11 @@ impl Cell {
         self
     }
 
+    /// Moves the cell under another sequence id.
+    pub fn set_sequence_id(&mut self, sequence_id: u64) {
+        self.sequence_id = sequence_id;
+    }
+
     /// key | value | [u16 tags length | tags].
     pub fn encoded(&self) -> &Bytes {
         &self.buf
