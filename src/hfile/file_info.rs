@@ -23,7 +23,6 @@ pub(crate) mod key {
     pub const INDEX_BLOCK_ENCODING: &str = "INDEX_BLOCK_ENCODING";
     pub const MAX_SEQ_ID: &str = "MAX_SEQ_ID_KEY";
     pub const MAJOR_COMPACTION: &str = "MAJOR_COMPACTION_KEY";
-    pub const COMPACTION_EVENT: &str = "COMPACTION_EVENT_KEY";
     pub const TIME_RANGE: &str = "TIMERANGE";
     pub const EARLIEST_PUT: &str = "EARLIEST_PUT_TS";
     pub const BLOOM_TYPE: &str = "BLOOM_FILTER_TYPE";

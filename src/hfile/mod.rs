@@ -4,8 +4,6 @@
 //! [`HFileScanner`]s; decoded blocks are kept in a [`BlockCache`]. Nothing found in a file is trusted: lengths are held against the file's
 //! size, checksums are verified, every cell is checked, and damage is [`crate::Error::Corruption`] with its place.
 
-#![allow(dead_code)]
-
 mod block;
 mod bloom;
 mod bloom_writer;
@@ -13,6 +11,7 @@ mod cache;
 mod checksum;
 mod codec;
 mod data_block;
+mod describe;
 mod encoding;
 mod facts;
 mod file_info;
@@ -30,6 +29,9 @@ mod writer;
 pub use block::BlockType;
 pub use cache::BlockCache;
 pub use checksum::ChecksumType;
+pub use describe::{
+    BlockCount, BloomDescription, HFileDescription, IndexLevel, cell_json, cell_type_name, to_string_binary,
+};
 pub use facts::{HFileSummary, StoreFileInfo};
 pub use file_info::FileInfo;
 pub use info::{HFileCounters, HFileCounts, HFileInfo};

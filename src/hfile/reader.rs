@@ -323,6 +323,15 @@ impl HFileReader {
         damage.at(self.path(), pointer.offset)
     }
 
+    pub(super) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
+    /// Where the blocks end and the trailer begins.
+    pub(super) fn blocks_end(&self) -> u64 {
+        self.blocks_end
+    }
+
     /// Levels of the data index; 1 is the root alone.
     pub(super) fn index_levels(&self) -> u32 {
         self.trailer.fields.num_data_index_levels.unwrap_or(1).max(1)

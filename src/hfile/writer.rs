@@ -7,7 +7,7 @@ use super::checksum::ChecksumType;
 use super::codec::{Compressor, codec_ordinal};
 use super::data_block::CellLayout;
 use super::encoding::BlockEncoder;
-use super::facts::{CellFacts, HFileSummary, StoreFileInfo};
+use super::facts::{CellFacts, HFileSummary, StoreFileInfo, tags_compressed};
 use super::index::{BlockPointer, separator};
 use super::index_writer::{INDEX_CHUNK_LEN, INDEX_ENTRIES_MIN, IndexWriter};
 use super::trailer::{COMPARATOR, FileTrailer, append_trailer};
@@ -169,7 +169,7 @@ impl HFileWriter {
         let bloom = |kind| BloomWriter::new(kind, options.bloom_chunk_size);
         Ok(HFileWriter {
             output,
-            encoder: BlockEncoder::new(options.encoding, layout),
+            encoder: BlockEncoder::new(options.encoding, layout, tags_compressed(&options)),
             index: IndexWriter::new(options.index_chunk_size, options.index_entries_min),
             general_bloom: (options.bloom != BloomType::None).then(|| bloom(options.bloom)),
             // A row-column filter answers for family markers by their empty qualifier.

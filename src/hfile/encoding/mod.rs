@@ -2,14 +2,22 @@
 //!
 //! An encoded block's payload is `u16 encoding id | body`. Decoding gives the plain layout of `data_block`, so everything behind it knows one form.
 
+mod common;
+mod diff;
+mod fast_diff;
+mod prefix;
+mod rebuild;
 mod row_index;
+mod tag_dictionary;
 
 use super::data_block::CellLayout;
-use super::input::{Damage, Input, Parsed, put_vlong, vlong_len};
+use super::input::{Damage, Input, Parsed, put_compressed_int, put_vlong, vlong_len};
 use crate::cell::Cell;
 use crate::schema::DataBlockEncoding;
 use bytes::{BufMut, Bytes};
+use rebuild::Rebuilder;
 use row_index::RowIndex;
+use tag_dictionary::TagDictionary;
 
 fn encoding_id(encoding: DataBlockEncoding) -> u16 {
     match encoding {
@@ -25,18 +33,24 @@ fn encoding_id(encoding: DataBlockEncoding) -> u16 {
 pub(crate) fn decode(
     payload: &Bytes,
     encoding: DataBlockEncoding,
-    _layout: CellLayout,
-    _tags_compressed: bool,
+    layout: CellLayout,
+    tags_compressed: bool,
 ) -> Parsed<Bytes> {
     let mut input = Input::new(payload);
     let id = input.u16()?;
     if id != encoding_id(encoding) {
         return Err(Damage::new(format!("a block has the encoding {id}, not that of its file")));
     }
-    match encoding {
-        DataBlockEncoding::RowIndexV1 => row_index::decode(&payload.slice(2..)),
-        _ => Err(Damage::new(format!("the data block encoding {} is not read", super::info::encoding_name(encoding)))),
-    }
+    let decode_differences = match encoding {
+        DataBlockEncoding::None => return Ok(payload.slice(2..)),
+        DataBlockEncoding::RowIndexV1 => return row_index::decode(&payload.slice(2..)),
+        DataBlockEncoding::Prefix => prefix::decode,
+        DataBlockEncoding::Diff => diff::decode,
+        DataBlockEncoding::FastDiff => fast_diff::decode,
+    };
+    let mut cells = Rebuilder::new(input.rest(), layout, tags_compressed)?;
+    decode_differences(&mut cells)?;
+    cells.finish().map(Bytes::from)
 }
 
 /// Builds the payload of one data block after the other.
@@ -44,15 +58,24 @@ pub(crate) struct BlockEncoder {
     encoding: DataBlockEncoding,
     layout: CellLayout,
     out: Vec<u8>,
-    cells: usize,
     plain_len: usize,
+    previous: Option<Cell>,
     row_index: RowIndex,
+    /// For tags of the difference encodings.
+    dictionary: Option<TagDictionary>,
 }
 
 impl BlockEncoder {
-    pub(crate) fn new(encoding: DataBlockEncoding, layout: CellLayout) -> BlockEncoder {
-        let mut encoder =
-            BlockEncoder { encoding, layout, out: Vec::new(), cells: 0, plain_len: 0, row_index: RowIndex::default() };
+    pub(crate) fn new(encoding: DataBlockEncoding, layout: CellLayout, compress_tags: bool) -> BlockEncoder {
+        let mut encoder = BlockEncoder {
+            encoding,
+            layout,
+            out: Vec::new(),
+            plain_len: 0,
+            previous: None,
+            row_index: RowIndex::default(),
+            dictionary: compress_tags.then(TagDictionary::default),
+        };
         encoder.clear();
         encoder
     }
@@ -60,16 +83,22 @@ impl BlockEncoder {
     /// Begins the next block.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
-        self.cells = 0;
         self.plain_len = 0;
+        self.previous = None;
         self.row_index.clear();
+        if let Some(dictionary) = &mut self.dictionary {
+            dictionary.clear();
+        }
         if self.encoding != DataBlockEncoding::None {
             self.out.put_u16(encoding_id(self.encoding));
+        }
+        if is_difference(self.encoding) {
+            self.out.put_u32(0);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.cells == 0
+        self.plain_len == 0
     }
 
     /// Bytes so far, in the plain layout or encoded, whichever are more: what BLOCKSIZE limits.
@@ -78,12 +107,35 @@ impl BlockEncoder {
     }
 
     pub(crate) fn append(&mut self, cell: &Cell) {
-        self.cells += 1;
         self.plain_len += plain_len(cell, self.layout);
-        if self.encoding == DataBlockEncoding::RowIndexV1 {
-            self.row_index.note(cell.row(), self.out.len() - 2);
+        let previous = self.previous.as_ref();
+        match self.encoding {
+            DataBlockEncoding::None => append_plain(&mut self.out, cell, self.layout),
+            DataBlockEncoding::RowIndexV1 => {
+                self.row_index.note(cell.row(), self.out.len() - 2);
+                append_plain(&mut self.out, cell, self.layout);
+            }
+            DataBlockEncoding::Prefix => prefix::encode(cell, previous, &mut self.out),
+            DataBlockEncoding::Diff => diff::encode(cell, previous, &mut self.out),
+            DataBlockEncoding::FastDiff => fast_diff::encode(cell, previous, &mut self.out),
         }
-        append_plain(&mut self.out, cell, self.layout);
+        if is_difference(self.encoding) {
+            self.append_tail(cell);
+            self.previous = Some(cell.clone());
+        }
+    }
+
+    fn append_tail(&mut self, cell: &Cell) {
+        if self.layout.tags {
+            put_compressed_int(&mut self.out, cell.tags().len());
+            match &mut self.dictionary {
+                Some(dictionary) => dictionary.encode(cell.tags(), &mut self.out),
+                None => self.out.put_slice(cell.tags()),
+            }
+        }
+        if self.layout.sequence_ids {
+            put_vlong(&mut self.out, cell.sequence_id() as i64);
+        }
     }
 
     /// The payload of the block.
@@ -91,8 +143,17 @@ impl BlockEncoder {
         if self.encoding == DataBlockEncoding::RowIndexV1 {
             self.row_index.append_to(&mut self.out);
         }
+        if is_difference(self.encoding)
+            && let Some(total) = self.out.get_mut(2..6)
+        {
+            total.copy_from_slice(&(self.plain_len as u32).to_be_bytes());
+        }
         &self.out
     }
+}
+
+fn is_difference(encoding: DataBlockEncoding) -> bool {
+    matches!(encoding, DataBlockEncoding::Prefix | DataBlockEncoding::Diff | DataBlockEncoding::FastDiff)
 }
 
 /// Bytes of a cell in the plain layout.
