@@ -24,6 +24,7 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 mod trailer;
+mod verify;
 mod writer;
 
 pub use block::BlockType;
@@ -38,4 +39,5 @@ pub use info::{HFileCounters, HFileCounts, HFileInfo};
 pub use reader::HFileReader;
 pub use scanner::{HFileScanner, ReadOptions};
 pub use trailer::FileTrailer;
+pub use verify::{VerifiedHFile, verify};
 pub use writer::{HFileWriter, HFileWriterOptions};
