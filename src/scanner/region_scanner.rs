@@ -131,6 +131,9 @@ impl RegionScanner {
         }
         if self.options.first_cell_only {
             self.in_row = false;
+            for store in &mut self.stores {
+                store.skip_row(&self.row);
+            }
         } else if self.in_row {
             self.ahead = self.next_cell()?;
         }

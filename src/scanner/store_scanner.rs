@@ -93,6 +93,13 @@ impl StoreScanner {
         if self.in_row { self.row == row } else { self.heap.peek().is_some_and(|cell| cell.row() == row) }
     }
 
+    /// Gives up `row`, whether the scanner is in it or has it ahead.
+    pub(super) fn skip_row(&mut self, row: &[u8]) {
+        if !self.in_row && self.stands_on(row) {
+            self.enter_row();
+        }
+    }
+
     /// The next cell of the row ahead; `None` when it has no more.
     ///
     /// # Errors
@@ -108,16 +115,13 @@ impl StoreScanner {
                 self.pending = Pending::NextRow;
                 return Ok(None);
             };
-            if self.in_row && cell.row() != self.row {
+            if !self.in_row {
+                self.enter_row();
+                continue;
+            }
+            if cell.row() != self.row {
                 self.pending = Pending::NextRow;
                 return Ok(None);
-            }
-            if !self.in_row {
-                self.in_row = true;
-                self.row.clear();
-                self.row.extend_from_slice(cell.row());
-                self.cells_of_row = 0;
-                self.matcher.start_row();
             }
             if cell.sequence_id() > self.read_point {
                 self.heap.pop()?;
@@ -247,6 +251,15 @@ impl StoreScanner {
             self.heap.pop()?;
         }
         Ok(())
+    }
+
+    fn enter_row(&mut self) {
+        let Some(cell) = self.heap.peek() else { return };
+        self.in_row = true;
+        self.row.clear();
+        self.row.extend_from_slice(cell.row());
+        self.cells_of_row = 0;
+        self.matcher.start_row();
     }
 
     fn leave_row(&mut self) {
