@@ -38,6 +38,8 @@ pub struct MountSettings {
     pub mount_point: PathBuf,
     /// Refuse all writes in the kernel.
     pub read_only: bool,
+    /// Run no program from it.
+    pub no_exec: bool,
     /// Let other users in; modes are then judged by the kernel.
     pub allow_other: bool,
     /// Threads that read requests; 0 for one per core.

@@ -1,2 +1,7 @@
 //! The command `cellfs`.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cellfs_mount::cli::main()
+}

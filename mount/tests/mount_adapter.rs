@@ -29,6 +29,7 @@ fn settings(mount_point: &Path) -> MountSettings {
         source: OsString::from("test"),
         mount_point: mount_point.to_path_buf(),
         read_only: false,
+        no_exec: false,
         allow_other: false,
         threads: 0,
     }

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         source: OsString::from("null"),
         mount_point: PathBuf::from(mount_point),
         read_only: false,
+        no_exec: false,
         allow_other: false,
         threads: 0,
     };

@@ -87,6 +87,7 @@ fn attach_directly(settings: &MountSettings, mount_point: &Path) -> Result<Owned
     }
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
     flags.set(MountFlags::RDONLY, settings.read_only);
+    flags.set(MountFlags::NOEXEC, settings.no_exec);
     let options = CString::new(options)
         .map_err(|error| MountError::Refused { path: mount_point.to_path_buf(), what: error.to_string() })?;
     rustix::mount::mount(settings.source.as_os_str(), mount_point, FILE_SYSTEM_TYPE, flags, options.as_c_str())
@@ -156,7 +157,8 @@ fn helper_options(settings: &MountSettings) -> OsString {
         options.push(*byte);
     }
     let read_only = if settings.read_only { Some("ro") } else { None };
-    for option in kernel_options(settings).into_iter().chain(read_only) {
+    let no_exec = if settings.no_exec { Some("noexec") } else { None };
+    for option in kernel_options(settings).into_iter().chain(read_only).chain(no_exec) {
         options.push(b',');
         options.extend_from_slice(option.as_bytes());
     }
