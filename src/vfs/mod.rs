@@ -1,13 +1,17 @@
 //! The only code that touches the operating system's files: the traits [`Vfs`] and [`File`], and their two implementations.
 //!
-//! [`OsVfs`] is the real one; `SimVfs` keeps everything in memory, remembers what was synced, and plays crashes and failing disks.
+//! [`OsVfs`] is the real one; [`SimVfs`], for tests, keeps everything in memory, remembers what was synced, and plays crashes and failing disks.
 
 mod os;
 mod os_lock;
 #[cfg(test)]
 mod os_tests;
+mod sim;
+#[cfg(test)]
+mod sim_tests;
 
 pub use os::OsVfs;
+pub use sim::{Fault, FaultRule, Keep, SimOperation, SimVfs};
 
 use crate::error::Result;
 use std::path::Path;
