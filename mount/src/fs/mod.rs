@@ -1,1 +1,243 @@
-//! The file system: namespaces, tables, rows and cells as directories and files.
+//! The file system: namespaces, tables, rows and cells as directories and files, by the rules of docs/semantics.md.
+//!
+//! [`CellFs`] implements [`Operations`] over the engine's traits and knows no FUSE type, so tests call it without a mount. Each file holds one subject:
+//! `lookup` (names and attributes), `directory` (listings), `open`, `read`, `write` and `commit` (a cell's bytes), `tree` (mkdir, unlink, rmdir),
+//! `rename`, `setattr`, `scratch` (temporaries), `rows` (rows as directories).
+
+pub mod attributes;
+pub mod cells;
+mod commit;
+mod directory;
+mod errno;
+pub mod errors;
+mod handle;
+mod hidden;
+pub mod inode;
+mod lookup;
+mod open;
+mod read;
+mod rename;
+mod rename_row;
+pub mod rows;
+pub mod scratch;
+mod setattr;
+pub mod state;
+mod tree;
+mod write;
+
+pub use state::{FsOptions, MountState};
+
+use crate::magic::{Magic, MountHooks};
+use crate::ops::{
+    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FsError, FsResult, Lifetime, Opened, OperationKind,
+    Operations, VolumeFigures,
+};
+use bytes::Bytes;
+use cellfs::client::Admin;
+use handle::{Handle, Handles};
+use inode::{Inode, Node};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// A mounted store.
+pub struct CellFs {
+    pub(super) admin: Arc<dyn Admin>,
+    pub(super) state: Arc<MountState>,
+    pub(super) magic: Magic,
+    pub(super) handles: Handles,
+}
+
+impl CellFs {
+    /// The file system of a store.
+    pub fn new(admin: Arc<dyn Admin>, options: FsOptions) -> CellFs {
+        let state = Arc::new(MountState::new(options));
+        let hooks: Arc<dyn MountHooks> = Arc::<MountState>::clone(&state);
+        CellFs { magic: Magic::new(Arc::clone(&admin), hooks), admin, state, handles: Handles::default() }
+    }
+
+    /// What is shared with the dot names.
+    pub fn state(&self) -> &Arc<MountState> {
+        &self.state
+    }
+
+    fn inode(&self, number: u64) -> FsResult<Arc<Inode>> {
+        self.state
+            .inodes
+            .get(number)
+            .ok_or_else(|| FsError::new(libc::ESTALE, "the kernel names an inode it has given back"))
+    }
+
+    fn writable(&self) -> FsResult<()> {
+        if self.state.options.read_only {
+            return Err(FsError::new(libc::EROFS, "mounted read-only"));
+        }
+        match self.admin.read_only_reason() {
+            Some(reason) => Err(FsError::new(libc::EROFS, format!("the store is read-only: {reason}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// True if operations on the node may wait.
+    fn node_blocks(&self, node: &Node) -> bool {
+        matches!(node, Node::Magic(magic) if self.magic.may_block(magic))
+    }
+}
+
+/// An error with its reason.
+pub(super) fn refuse<T>(errno: i32, reason: impl Into<String>) -> FsResult<T> {
+    Err(FsError::new(errno, reason))
+}
+
+impl Operations for CellFs {
+    fn may_block(&self, operation: OperationKind) -> bool {
+        match operation {
+            OperationKind::Inode(number) => {
+                self.state.inodes.get(number).is_some_and(|inode| self.node_blocks(&inode.node()))
+            }
+            OperationKind::Handle(number) => match self.handles.get(number).as_deref() {
+                Some(Handle::File(file)) => file.writable && self.state.options.sync,
+                Some(Handle::Magic(magic)) => self.magic.may_block(&magic.node),
+                Some(Handle::Directory(directory)) => self.node_blocks(&directory.inode.node()),
+                None => false,
+            },
+        }
+    }
+
+    fn lookup(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<Option<Entry>> {
+        self.lookup_name(caller, &*self.inode(parent)?, name.as_bytes())
+    }
+
+    fn forget(&self, inode: u64, count: u64) {
+        self.state.inodes.forget(inode, count);
+    }
+
+    fn getattr(&self, caller: &Caller, inode: u64) -> FsResult<(Attributes, Lifetime)> {
+        self.attributes(caller, &self.inode(inode)?)
+    }
+
+    fn setattr(
+        &self,
+        caller: &Caller,
+        inode: u64,
+        handle: Option<u64>,
+        changes: &AttributeChanges,
+    ) -> FsResult<(Attributes, Lifetime)> {
+        self.set_attributes(caller, &self.inode(inode)?, handle, changes)
+    }
+
+    fn mkdir(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32) -> FsResult<Entry> {
+        self.make_directory(caller, &*self.inode(parent)?, name.as_bytes(), mode)
+    }
+
+    fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
+        self.remove_file(caller, &*self.inode(parent)?, name.as_bytes())
+    }
+
+    fn rmdir(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
+        self.remove_directory(caller, &*self.inode(parent)?, name.as_bytes())
+    }
+
+    fn rename(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        name: &OsStr,
+        new_parent: u64,
+        new_name: &OsStr,
+        flags: u32,
+    ) -> FsResult<()> {
+        let (parent, new_parent) = (self.inode(parent)?, self.inode(new_parent)?);
+        self.rename_name(caller, (&parent, name.as_bytes()), (&new_parent, new_name.as_bytes()), flags)
+    }
+
+    fn create(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32, flags: i32) -> FsResult<(Entry, Opened)> {
+        self.create_file(caller, &*self.inode(parent)?, name.as_bytes(), mode, flags)
+    }
+
+    fn open(&self, caller: &Caller, inode: u64, flags: i32) -> FsResult<Opened> {
+        self.open_file(caller, &self.inode(inode)?, flags)
+    }
+
+    fn read(&self, caller: &Caller, _inode: u64, handle: u64, offset: u64, size: u32) -> FsResult<Bytes> {
+        match &*self.handles.find(handle)? {
+            Handle::File(file) => self.read_file(caller, file, offset, size as usize),
+            Handle::Magic(magic) => magic.file.lock().read(offset, size as usize),
+            Handle::Directory(_) => refuse(libc::EISDIR, "a directory is listed, not read"),
+        }
+    }
+
+    fn write(&self, caller: &Caller, _inode: u64, handle: u64, offset: u64, data: &[u8]) -> FsResult<u32> {
+        match &*self.handles.find(handle)? {
+            Handle::File(file) => self.write_file(caller, file, offset, data),
+            Handle::Magic(magic) => magic.file.lock().write(offset, data).map(|written| written as u32),
+            Handle::Directory(_) => refuse(libc::EISDIR, "a directory is not written"),
+        }
+    }
+
+    fn flush(&self, caller: &Caller, _inode: u64, handle: u64) -> FsResult<()> {
+        match &*self.handles.find(handle)? {
+            Handle::File(file) => self.flush_file(caller, file),
+            Handle::Magic(magic) => magic.file.lock().flush(),
+            Handle::Directory(_) => Ok(()),
+        }
+    }
+
+    fn fsync(&self, caller: &Caller, inode: u64, handle: u64) -> FsResult<()> {
+        self.flush(caller, inode, handle)?;
+        Ok(self.admin.sync()?)
+    }
+
+    fn release(&self, _inode: u64, handle: u64) {
+        if let Some(Handle::File(file)) = self.handles.remove(handle).as_deref() {
+            self.release_file(file);
+        }
+    }
+
+    fn opendir(&self, _caller: &Caller, inode: u64) -> FsResult<u64> {
+        self.open_directory(&self.inode(inode)?)
+    }
+
+    fn readdir(
+        &self,
+        caller: &Caller,
+        _inode: u64,
+        handle: u64,
+        offset: u64,
+        plus: bool,
+        sink: &mut dyn DirectorySink,
+    ) -> FsResult<()> {
+        match &*self.handles.find(handle)? {
+            Handle::Directory(directory) => self.list(caller, directory, offset, plus, sink),
+            _ => refuse(libc::ENOTDIR, "a file is read, not listed"),
+        }
+    }
+
+    fn releasedir(&self, _inode: u64, handle: u64) {
+        self.handles.remove(handle);
+    }
+
+    fn fsyncdir(&self, _caller: &Caller, _inode: u64, _handle: u64) -> FsResult<()> {
+        Ok(self.admin.sync()?)
+    }
+
+    fn statfs(&self, _inode: u64) -> FsResult<VolumeFigures> {
+        self.volume()
+    }
+
+    fn unmounted(&self) {
+        self.end();
+    }
+
+    fn note_error(&self, caller: &Caller, operation: &'static str, inode: u64, name: Option<&OsStr>, error: &FsError) {
+        let mut path =
+            self.state.inodes.get(inode).map_or_else(|| "?".into(), |inode| self.state.path_of(&inode.node()));
+        if let Some(name) = name {
+            if !path.ends_with('/') {
+                path.push('/');
+            }
+            path.push_str(&String::from_utf8_lossy(name.as_bytes()));
+        }
+        self.state.note_error(caller, operation, path, error);
+    }
+}

@@ -1,0 +1,368 @@
+//! Listings: in key order, from one consistent point, in memory that does not grow with the directory.
+
+use super::cells::Version;
+use super::handle::{DirectoryHandle, Handle};
+use super::inode::{Inode, Node};
+use super::lookup::{cell_entry, row_scan};
+use super::scratch::ScratchPlace;
+use super::{CellFs, refuse};
+use crate::magic::{CellAddress, MagicListing, MagicNode, TableHandle};
+use crate::names;
+use crate::ops::{Caller, DirectorySink, Entry, FileKind, FsResult, Lifetime};
+use bytes::Bytes;
+use cellfs::cell::Cell;
+use cellfs::client::{ResultScanner, Scan};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Entries of the last replies that are kept, for a kernel that could not hand all of them on and asks again.
+const REPLAYED: usize = 2048;
+
+/// How far an open directory has been listed.
+#[derive(Default)]
+pub struct Listing {
+    cursor: Option<Cursor>,
+    /// Offset of the first entry of `recent`: entries before it have been listed and let go.
+    base: u64,
+    recent: VecDeque<Item>,
+}
+
+/// One entry.
+#[derive(Clone)]
+struct Item {
+    name: Bytes,
+    node: Node,
+    kind: FileKind,
+    /// Of cells: what stat(2) needs, as it came with the scan.
+    version: Option<Version>,
+}
+
+impl Item {
+    fn new(name: impl Into<Bytes>, node: Node, kind: FileKind) -> Item {
+        Item { name: name.into(), node, kind, version: None }
+    }
+}
+
+/// Where the next entry comes from.
+struct Cursor {
+    /// Entries that come first: `.`, `..`, `.schema`.
+    first: VecDeque<Item>,
+    /// Scratch files of this place; the last one listed.
+    scratch: Option<(ScratchPlace, Option<Bytes>)>,
+    source: Source,
+}
+
+enum Source {
+    Names(VecDeque<Item>),
+    Rows(RowSource),
+    Cells(CellSource),
+    Magic(MagicListing),
+}
+
+/// Rows that hold cells, merged with those that are kept without any.
+struct RowSource {
+    table: TableHandle,
+    scanner: Box<dyn ResultScanner>,
+    ahead: Option<Bytes>,
+    started: bool,
+    last: Option<Bytes>,
+}
+
+/// Committed cells of a row, merged with those that are being made.
+struct CellSource {
+    table: TableHandle,
+    row: Bytes,
+    scanner: Box<dyn ResultScanner>,
+    part: VecDeque<Cell>,
+    making: VecDeque<CellAddress>,
+    ended: bool,
+}
+
+impl CellFs {
+    pub(super) fn open_directory(&self, inode: &Arc<Inode>) -> FsResult<u64> {
+        if matches!(inode.node(), Node::Cell(_) | Node::Scratch(_)) {
+            return refuse(libc::ENOTDIR, "a cell is a file, not a directory");
+        }
+        let handle = self.handles.reserve();
+        let directory = DirectoryHandle { inode: Arc::clone(inode), listing: Mutex::default() };
+        self.handles.insert(handle, Handle::Directory(directory));
+        Ok(handle)
+    }
+
+    pub(super) fn list(
+        &self,
+        caller: &Caller,
+        directory: &DirectoryHandle,
+        offset: u64,
+        plus: bool,
+        sink: &mut dyn DirectorySink,
+    ) -> FsResult<()> {
+        let mut listing = directory.listing.lock();
+        if offset == 0 || listing.cursor.is_none() || offset < listing.base {
+            *listing = Listing { cursor: Some(self.cursor(&directory.inode)?), base: 0, recent: VecDeque::new() };
+        }
+        let Listing { cursor: Some(cursor), base, recent } = &mut *listing else { return Ok(()) };
+        let mut position = offset;
+        loop {
+            while position >= *base + recent.len() as u64 {
+                let Some(item) = self.next_item(cursor)? else { return Ok(()) };
+                recent.push_back(item);
+                if recent.len() > REPLAYED {
+                    recent.pop_front();
+                    *base += 1;
+                }
+            }
+            let Some(item) = usize::try_from(position - *base).ok().and_then(|at| recent.get(at)) else {
+                return Ok(());
+            };
+            if self.give(caller, &directory.inode, item, position + 1, plus, sink)? {
+                return Ok(());
+            }
+            position += 1;
+        }
+    }
+
+    /// Gives one entry to the kernel; true if there is no room.
+    fn give(
+        &self,
+        caller: &Caller,
+        directory: &Inode,
+        item: &Item,
+        next: u64,
+        plus: bool,
+        sink: &mut dyn DirectorySink,
+    ) -> FsResult<bool> {
+        if *item.name == *b"." || *item.name == *b".." {
+            let number = if *item.name == *b"." { directory.number } else { self.state.inodes.number(&item.node) };
+            return Ok(sink.add(number, item.kind, &item.name, next, None));
+        }
+        if !plus {
+            let number = self.state.inodes.number(&item.node);
+            return Ok(sink.add(number, item.kind, &item.name, next, None));
+        }
+        // What has gone since the listing began is listed without attributes.
+        let Some(entry) = self.entry_of(caller, item)? else {
+            let number = self.state.inodes.number(&item.node);
+            return Ok(sink.add(number, item.kind, &item.name, next, None));
+        };
+        let full = sink.add(entry.attributes.inode, item.kind, &item.name, next, Some(&entry));
+        if full {
+            self.state.inodes.forget(entry.attributes.inode, 1);
+        }
+        Ok(full)
+    }
+
+    /// The entry of a listed name, with a reference of the kernel.
+    fn entry_of(&self, caller: &Caller, item: &Item) -> FsResult<Option<Entry>> {
+        if let Node::Magic(node) = &item.node {
+            return match self.magic_entry(caller, node.clone(), Lifetime::None) {
+                Ok(entry) => Ok(Some(entry)),
+                Err(error) if error.errno == libc::ENOENT => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        let inode = match &item.node {
+            Node::Scratch(_) => {
+                let Some(inode) = self.state.inodes.find(&item.node) else { return Ok(None) };
+                self.state.inodes.reference_again(&inode);
+                inode
+            }
+            node => self.state.inodes.reference(node.clone()),
+        };
+        let shown = match &item.node {
+            Node::Row(table, row) => {
+                self.row_attributes(&inode, table, row).map(|shown| shown.map(|shown| self.row_entry(table, shown)))
+            }
+            Node::Cell(cell) => {
+                let mut state = inode.lock();
+                if let Some(version) = &item.version {
+                    let current = state.cell.known.as_ref().is_some_and(|known| known.epoch == self.state.epoch());
+                    if !current && version.epoch == self.state.epoch() {
+                        state.cell.known = Some(version.clone());
+                    }
+                }
+                let shown = self.cell_attributes(caller, &inode, &mut state, cell);
+                shown.map(|shown| shown.map(|(attributes, lifetime)| cell_entry(attributes, lifetime)))
+            }
+            _ => self.attributes(caller, &inode).map(|(attributes, lifetime)| {
+                Some(Entry { attributes, name_lifetime: Lifetime::Forever, attribute_lifetime: lifetime })
+            }),
+        };
+        if !matches!(shown, Ok(Some(_))) {
+            self.state.inodes.forget(inode.number, 1);
+        }
+        shown
+    }
+
+    fn cursor(&self, directory: &Inode) -> FsResult<Cursor> {
+        let node = directory.node();
+        let mut first = VecDeque::from([
+            Item::new(&b"."[..], node.clone(), FileKind::Directory),
+            Item::new(&b".."[..], self.parent_of(&node)?, FileKind::Directory),
+        ]);
+        let mut scratch = None;
+        let source = match node {
+            Node::Root => {
+                let mut names = VecDeque::new();
+                for name in self.admin.list_namespaces()? {
+                    let (id, _, _) = self.admin.namespace(&name)?;
+                    let node = Node::Namespace(id, name.as_str().into());
+                    names.push_back(Item::new(name.into_bytes(), node, FileKind::Directory));
+                }
+                Source::Names(names)
+            }
+            Node::Namespace(_, namespace) => {
+                let mut names = VecDeque::new();
+                for name in self.admin.list_tables(&namespace)? {
+                    // A table dropped meanwhile is not there.
+                    let Ok(table) = self.admin.table(&name) else { continue };
+                    let node = Node::Table(TableHandle(table));
+                    names.push_back(Item::new(name.qualifier.into_bytes(), node, FileKind::Directory));
+                }
+                Source::Names(names)
+            }
+            Node::Table(table) => {
+                if self.magic.schema_is_visible(table.id()) {
+                    let schema = Node::Magic(MagicNode::TableSchema(table.clone()));
+                    first.push_back(Item::new(&b".schema"[..], schema, FileKind::Regular));
+                }
+                scratch = Some((ScratchPlace { table: table.id(), row: None }, None));
+                let scanner = table.0.scan(&Scan { first_cell_only: true, ..Scan::new() })?;
+                Source::Rows(RowSource { table, scanner, ahead: None, started: false, last: None })
+            }
+            Node::Row(table, row) => {
+                scratch = Some((ScratchPlace { table: table.id(), row: Some(row.clone()) }, None));
+                let making = self.cells_being_made(&table, &row);
+                let scanner = table.0.scan(&row_scan(&row))?;
+                Source::Cells(CellSource { table, row, scanner, part: VecDeque::new(), making, ended: false })
+            }
+            Node::Magic(magic) => Source::Magic(self.magic.list(&magic)?),
+            Node::Cell(_) | Node::Scratch(_) => return refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
+        };
+        Ok(Cursor { first, scratch, source })
+    }
+
+    /// What `..` leads to, as far as the node says it.
+    fn parent_of(&self, node: &Node) -> FsResult<Node> {
+        Ok(match node {
+            Node::Table(table) => {
+                let name = table.0.name().namespace;
+                let (id, _, _) = self.admin.namespace(&name)?;
+                Node::Namespace(id, name.as_str().into())
+            }
+            Node::Row(table, _) => Node::Table(table.clone()),
+            Node::Cell(cell) => Node::Row(cell.table.clone(), cell.row.clone()),
+            Node::Magic(magic) => magic.table().map_or(Node::Root, |table| Node::Table(table.clone())),
+            Node::Root | Node::Namespace(..) | Node::Scratch(_) => Node::Root,
+        })
+    }
+
+    fn cells_being_made(&self, table: &TableHandle, row: &Bytes) -> VecDeque<CellAddress> {
+        let mut cells: Vec<CellAddress> = self
+            .handles
+            .all()
+            .iter()
+            .filter_map(|handle| match &**handle {
+                Handle::File(file) if file.writable && !file.inode.is_unlinked() => match file.inode.node() {
+                    Node::Cell(cell) if cell.table == *table && cell.row == *row => {
+                        let state = file.inode.lock();
+                        let making = state.cell.pending.as_ref().is_some_and(|pending| pending.creating.is_some());
+                        making.then_some(cell)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect();
+        cells.sort_by(|a, b| (&a.family, &a.qualifier).cmp(&(&b.family, &b.qualifier)));
+        cells.dedup();
+        cells.into()
+    }
+
+    fn next_item(&self, cursor: &mut Cursor) -> FsResult<Option<Item>> {
+        if let Some(item) = cursor.first.pop_front() {
+            return Ok(Some(item));
+        }
+        if let Some((place, last)) = &mut cursor.scratch {
+            if let Some((name, inode)) = self.state.scratch.next_after(place, last.as_ref()) {
+                *last = Some(name.clone());
+                return Ok(Some(Item::new(name, inode.node(), FileKind::Regular)));
+            }
+            cursor.scratch = None;
+        }
+        match &mut cursor.source {
+            Source::Names(names) => Ok(names.pop_front()),
+            Source::Rows(rows) => self.next_row(rows),
+            Source::Cells(cells) => self.next_cell(cells),
+            Source::Magic(listing) => listing
+                .next()
+                .transpose()
+                .map(|next| next.map(|(name, node)| Item::new(name, Node::Magic(node.clone()), node.kind()))),
+        }
+    }
+
+    fn next_row(&self, source: &mut RowSource) -> FsResult<Option<Item>> {
+        if !source.started || source.ahead.is_some() && source.ahead == source.last {
+            source.ahead = source.scanner.next()?.and_then(|row| row.cells.first().map(Cell::row_bytes));
+            source.started = true;
+        }
+        let kept = self.state.kept.next_after(source.table.id(), source.last.as_ref());
+        let next = match (&source.ahead, kept) {
+            (Some(ahead), Some(kept)) => Some(kept.min(ahead.clone())),
+            (Some(ahead), None) => Some(ahead.clone()),
+            (None, kept) => kept,
+        };
+        source.last.clone_from(&next);
+        Ok(next.map(|row| {
+            let name = match names::row_name(&row) {
+                std::borrow::Cow::Borrowed(_) => row.clone(),
+                std::borrow::Cow::Owned(name) => name.into(),
+            };
+            Item::new(name, Node::Row(source.table.clone(), row), FileKind::Directory)
+        }))
+    }
+
+    fn next_cell(&self, source: &mut CellSource) -> FsResult<Option<Item>> {
+        let id = source.table.id();
+        loop {
+            while source.part.is_empty() && !source.ended {
+                match source.scanner.next()? {
+                    Some(part) => source.part.extend(part.cells),
+                    None => source.ended = true,
+                }
+            }
+            let order = |cell: &Cell| (Bytes::copy_from_slice(cell.family()), cell.qualifier_bytes());
+            let made_first = match (source.making.front(), source.part.front()) {
+                (Some(making), Some(cell)) => (making.family.clone(), making.qualifier.clone()) < order(cell),
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            if made_first {
+                let Some(cell) = source.making.pop_front() else { continue };
+                let name = names::cell_name(&cell.family, &cell.qualifier);
+                return Ok(Some(Item::new(name, Node::Cell(cell), FileKind::Regular)));
+            }
+            let Some(cell) = source.part.pop_front() else { return Ok(None) };
+            if source
+                .making
+                .front()
+                .is_some_and(|making| *making.family == *cell.family() && *making.qualifier == *cell.qualifier())
+            {
+                source.making.pop_front();
+            }
+            if self.state.hidden.contains(id, &source.row, cell.family(), cell.qualifier()) {
+                continue;
+            }
+            let address = CellAddress {
+                table: source.table.clone(),
+                row: source.row.clone(),
+                family: Bytes::copy_from_slice(cell.family()),
+                qualifier: cell.qualifier_bytes(),
+            };
+            let version = Some(self.version_of(&address, &cell));
+            let name = names::cell_name(&address.family, &address.qualifier);
+            return Ok(Some(Item { version, ..Item::new(name, Node::Cell(address), FileKind::Regular) }));
+        }
+    }
+}

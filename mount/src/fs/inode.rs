@@ -1,0 +1,342 @@
+//! Inodes: what the kernel's numbers stand for, and how many references it holds.
+//!
+//! A number is a hash of what the file is (ids, keys), so it is the same in every mount; the rare collision, and a name that is made again while its
+//! deleted file is still open, take the next free number. All numbers but the root's and those of tables' `.schema` have the highest bit set, so
+//! that `.schema` has the lowest number of its table.
+
+use super::cells::CellState;
+use super::rows::RowFacts;
+use crate::magic::{CellAddress, MagicNode, TableHandle};
+use crate::ops::ROOT_INODE;
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What an inode is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// The root.
+    Root,
+    /// A namespace: id and name (namespaces are never renamed).
+    Namespace(u64, Arc<str>),
+    /// A table.
+    Table(TableHandle),
+    /// A row.
+    Row(TableHandle, Bytes),
+    /// A cell.
+    Cell(CellAddress),
+    /// A scratch file, by its number in this mount.
+    Scratch(u64),
+    /// A dot name.
+    Magic(MagicNode),
+}
+
+/// One inode. Everything about an open or cached file hangs here, under one lock; engine calls for one cell are made under it, which orders them.
+///
+/// Locks are taken in this order: states of inodes (several only in a rename, by number), then the table's, then identities.
+#[derive(Debug)]
+pub struct Inode {
+    /// The number.
+    pub number: u64,
+    identity: Mutex<Identity>,
+    state: Mutex<InodeState>,
+}
+
+#[derive(Debug)]
+struct Identity {
+    node: Node,
+    unlinked: bool,
+}
+
+/// The changing part of an [`Inode`].
+#[derive(Debug, Default)]
+pub struct InodeState {
+    /// The kernel may be keeping the attributes without end.
+    pub attributes_given: bool,
+    /// Of cells and scratch files.
+    pub cell: CellState,
+    /// Of rows.
+    pub row: Option<RowFacts>,
+    /// Of directories: names said not to exist, which the kernel may remember.
+    pub absent: HashSet<Bytes>,
+}
+
+impl Inode {
+    /// A new inode.
+    pub fn new(number: u64, node: Node) -> Arc<Inode> {
+        let identity = Mutex::new(Identity { node, unlinked: false });
+        Arc::new(Inode { number, identity, state: Mutex::default() })
+    }
+
+    /// Locks the state.
+    pub fn lock(&self) -> MutexGuard<'_, InodeState> {
+        self.state.lock()
+    }
+
+    /// What it is now; does not change while the state is locked.
+    pub fn node(&self) -> Node {
+        self.identity.lock().node.clone()
+    }
+
+    /// True when no name leads here any more.
+    pub fn is_unlinked(&self) -> bool {
+        self.identity.lock().unlinked
+    }
+
+    fn is(&self, node: &Node) -> bool {
+        let identity = self.identity.lock();
+        !identity.unlinked && identity.node == *node
+    }
+}
+
+/// Numbers are hashes already.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.rotate_left(7);
+    }
+}
+
+type NumberHash = BuildHasherDefault<NumberHasher>;
+
+const SHARDS: usize = 64;
+
+#[derive(Debug)]
+struct Slot {
+    inode: Arc<Inode>,
+    lookups: u64,
+}
+
+type Shard = Mutex<HashMap<u64, Slot, NumberHash>>;
+
+/// All inodes that the kernel knows, in shards by number.
+#[derive(Debug)]
+pub struct InodeTable {
+    shards: Vec<Shard>,
+    /// Nodes whose inode is not at the number that their hash gives: renamed, or in the way of another.
+    displaced: RwLock<HashMap<Node, u64>>,
+    displaced_count: AtomicUsize,
+    next_scratch: AtomicU64,
+}
+
+impl InodeTable {
+    /// A table that holds the root.
+    pub fn new() -> InodeTable {
+        let table = InodeTable {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            displaced: RwLock::default(),
+            displaced_count: AtomicUsize::new(0),
+            next_scratch: AtomicU64::new(1),
+        };
+        let root = Slot { inode: Inode::new(ROOT_INODE, Node::Root), lookups: 1 };
+        table.shard(ROOT_INODE).lock().insert(ROOT_INODE, root);
+        table
+    }
+
+    /// A node for a new scratch file.
+    pub fn new_scratch(&self) -> Node {
+        Node::Scratch(self.next_scratch.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The inode of a number that the kernel holds.
+    pub fn get(&self, number: u64) -> Option<Arc<Inode>> {
+        self.shard(number).lock().get(&number).map(|slot| Arc::clone(&slot.inode))
+    }
+
+    /// The inode of a node, with one more reference of the kernel.
+    pub fn reference(&self, node: Node) -> Arc<Inode> {
+        let mut number = self.start(&node);
+        loop {
+            let mut shard = self.shard(number).lock();
+            match shard.get_mut(&number) {
+                Some(slot) if slot.inode.is(&node) => {
+                    slot.lookups += 1;
+                    return Arc::clone(&slot.inode);
+                }
+                Some(_) => {
+                    drop(shard);
+                    number = after(number);
+                }
+                None => {
+                    let inode = Inode::new(number, node.clone());
+                    shard.insert(number, Slot { inode: Arc::clone(&inode), lookups: 1 });
+                    drop(shard);
+                    if number != number_of(&node) {
+                        self.displace(node, number);
+                    }
+                    return inode;
+                }
+            }
+        }
+    }
+
+    /// One more reference of the kernel to an inode that is kept elsewhere as well (a scratch file).
+    pub fn reference_again(&self, inode: &Arc<Inode>) {
+        let mut shard = self.shard(inode.number).lock();
+        shard.entry(inode.number).or_insert_with(|| Slot { inode: Arc::clone(inode), lookups: 0 }).lookups += 1;
+    }
+
+    /// The inode of a node, if the kernel has it.
+    pub fn find(&self, node: &Node) -> Option<Arc<Inode>> {
+        let mut number = self.start(node);
+        loop {
+            let shard = self.shard(number).lock();
+            let slot = shard.get(&number)?;
+            if slot.inode.is(node) {
+                return Some(Arc::clone(&slot.inode));
+            }
+            drop(shard);
+            number = after(number);
+        }
+    }
+
+    /// The number that a node has or would get.
+    pub fn number(&self, node: &Node) -> u64 {
+        let mut number = self.start(node);
+        loop {
+            match self.shard(number).lock().get(&number) {
+                Some(slot) if !slot.inode.is(node) => {}
+                _ => return number,
+            }
+            number = after(number);
+        }
+    }
+
+    /// The kernel gives back references; the last one frees the inode.
+    pub fn forget(&self, number: u64, count: u64) {
+        if number == ROOT_INODE {
+            return;
+        }
+        let mut shard = self.shard(number).lock();
+        let Some(slot) = shard.get_mut(&number) else { return };
+        slot.lookups = slot.lookups.saturating_sub(count);
+        if slot.lookups > 0 {
+            return;
+        }
+        let gone = shard.remove(&number);
+        drop(shard);
+        if let (Some(slot), true) = (gone, self.displaced_count.load(Ordering::Acquire) > 0) {
+            self.undisplace(&slot.inode.node(), number);
+        }
+    }
+
+    /// The inode now stands for another node; whoever stood for that is no longer found. The caller holds the states of both.
+    pub fn rename(&self, inode: &Arc<Inode>, node: Node) {
+        if let Some(target) = self.find(&node).filter(|target| !Arc::ptr_eq(target, inode)) {
+            self.unlink(&target);
+        }
+        let old = std::mem::replace(&mut inode.identity.lock().node, node.clone());
+        self.undisplace(&old, inode.number);
+        if number_of(&node) != inode.number {
+            self.displace(node, inode.number);
+        }
+    }
+
+    /// No name leads to the inode any more; its open handles go on with it.
+    pub fn unlink(&self, inode: &Arc<Inode>) {
+        let node = {
+            let mut identity = inode.identity.lock();
+            identity.unlinked = true;
+            identity.node.clone()
+        };
+        self.undisplace(&node, inode.number);
+    }
+
+    /// Calls `visit` with every inode; none of the table's locks is held meanwhile.
+    pub fn for_each(&self, mut visit: impl FnMut(&Arc<Inode>)) {
+        for shard in &self.shards {
+            let inodes: Vec<Arc<Inode>> = shard.lock().values().map(|slot| Arc::clone(&slot.inode)).collect();
+            inodes.iter().for_each(&mut visit);
+        }
+    }
+
+    /// Inodes that the kernel knows.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Never: the root is always there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where to begin looking for a node.
+    fn start(&self, node: &Node) -> u64 {
+        if self.displaced_count.load(Ordering::Acquire) > 0
+            && let Some(number) = self.displaced.read().get(node)
+        {
+            return *number;
+        }
+        number_of(node)
+    }
+
+    fn displace(&self, node: Node, number: u64) {
+        let mut displaced = self.displaced.write();
+        displaced.insert(node, number);
+        self.displaced_count.store(displaced.len(), Ordering::Release);
+    }
+
+    fn undisplace(&self, node: &Node, number: u64) {
+        let mut displaced = self.displaced.write();
+        if displaced.get(node) == Some(&number) {
+            displaced.remove(node);
+            self.displaced_count.store(displaced.len(), Ordering::Release);
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the index is taken modulo the number of shards")]
+    fn shard(&self, number: u64) -> &Shard {
+        &self.shards[number as usize % SHARDS]
+    }
+}
+
+impl Default for InodeTable {
+    fn default() -> Self {
+        InodeTable::new()
+    }
+}
+
+const HIGH_BIT: u64 = 1 << 63;
+
+/// The number after a taken one.
+fn after(number: u64) -> u64 {
+    if number & HIGH_BIT == 0 { number + 1 } else { number.wrapping_add(1) | HIGH_BIT }
+}
+
+/// The number that the hash of a node gives.
+fn number_of(node: &Node) -> u64 {
+    let hash = match node {
+        Node::Root => return ROOT_INODE,
+        Node::Namespace(id, _) => xxh3_64_with_seed(&id.to_be_bytes(), 1),
+        Node::Table(table) => xxh3_64_with_seed(&table.id().to_be_bytes(), 2),
+        Node::Row(table, row) => xxh3_64_with_seed(row, seed(table, 3)),
+        Node::Cell(cell) => {
+            let row = xxh3_64_with_seed(&cell.row, seed(&cell.table, 4));
+            xxh3_64_with_seed(&cell.qualifier, xxh3_64_with_seed(&cell.family, row))
+        }
+        Node::Scratch(number) => xxh3_64_with_seed(&number.to_be_bytes(), 5),
+        Node::Magic(MagicNode::TableSchema(table)) => return (ROOT_INODE + 1).wrapping_add(table.id()) & !HIGH_BIT,
+        Node::Magic(magic) => {
+            let mut identity = Vec::with_capacity(64);
+            magic.identity(&mut identity);
+            xxh3_64_with_seed(&identity, 6)
+        }
+    };
+    hash | HIGH_BIT
+}
+
+fn seed(table: &TableHandle, kind: u64) -> u64 {
+    table.id().wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(kind)
+}
