@@ -3,19 +3,44 @@
 //! The file system asks [`Magic`] for a name that begins with a dot, and for everything below a dot directory. A [`MagicNode`] is such a file's
 //! identity; [`MagicFile`] is an open one.
 
+mod ctl;
+mod directory;
+mod file;
 pub mod forms;
 mod hooks;
-mod node;
-mod scan;
+pub mod import;
+mod instance;
 
+mod node;
+mod row_json;
+mod scan;
+mod schema;
+mod statistics;
+mod time;
+mod versions;
+
+pub use file::{MagicFile, MagicOpened};
 pub use hooks::{Change, MountHooks};
 pub use node::{CellAddress, ImportForm, InstanceFile, MagicNode, TableHandle};
 pub use scan::{ScanForm, ScanParts};
+pub use time::parse_time;
 
 use crate::ops::{Caller, FileKind, FsError, FsResult};
 use bytes::Bytes;
-use cellfs::client::{Admin, Table};
+use cellfs::client::{Admin, RegionInfo, Table};
+use ctl::{CtlFile, VerbProgress};
+use file::{TextFile, for_writing};
+use import::{ImportFile, ImportReport};
+use parking_lot::Mutex;
+use row_json::RowJsonFile;
+use scan::ScanFile;
+use schema::{HiddenSchemas, SchemaFile, SchemaOwner};
+use std::collections::HashMap;
 use std::sync::Arc;
+use versions::VersionFile;
+
+/// Nanoseconds of a millisecond.
+const MILLI: i64 = 1_000_000;
 
 /// Where a name is looked for.
 pub enum Place<'a> {
@@ -48,129 +73,237 @@ pub struct MagicAttributes {
     pub gid: u32,
 }
 
-/// How the kernel shall treat an open dot file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MagicOpened {
-    /// No page cache: each read and write comes to the file. False only where contents cannot change while it is open.
-    pub direct_io: bool,
-    /// close(2) need not ask: the file was opened for reading.
-    pub no_flush: bool,
-}
-
 /// A directory listing: names with what they lead to, in order, produced as they are asked for.
 pub type MagicListing = Box<dyn Iterator<Item = FsResult<(Bytes, MagicNode)>> + Send>;
-
-/// An open dot file. Dropping it is the last close.
-pub trait MagicFile: Send {
-    /// Reads; fewer bytes than asked only at the end.
-    fn read(&mut self, offset: u64, size: usize) -> FsResult<Bytes>;
-    /// Writes all of `data`; the offset is the kernel's.
-    fn write(&mut self, offset: u64, data: &[u8]) -> FsResult<usize>;
-    /// ftruncate(2).
-    fn truncate(&mut self, size: u64) -> FsResult<()>;
-    /// close(2) of one descriptor: does what is still to be done.
-    fn flush(&mut self) -> FsResult<()>;
-    /// What stat(2) shows the writer as the size, where it differs from the committed one.
-    fn size(&self) -> Option<u64>;
-    /// Hints for the kernel.
-    fn opened(&self) -> MagicOpened;
-}
 
 /// The dot names of one mount.
 pub struct Magic {
     store: Arc<dyn Admin>,
     hooks: Arc<dyn MountHooks>,
+    hidden_schemas: Arc<HiddenSchemas>,
+    progress: Arc<VerbProgress>,
+    /// The last import of each table.
+    imports: Mutex<HashMap<u64, Arc<Mutex<ImportReport>>>>,
 }
 
 impl Magic {
     /// The dot names over `store`.
     pub fn new(store: Arc<dyn Admin>, hooks: Arc<dyn MountHooks>) -> Magic {
-        Magic { store, hooks }
-    }
-
-    /// Finds a name; `None` where there is none. Of the names in namespaces, tables and rows only those that begin with a dot are asked for.
-    ///
-    /// # Errors
-    /// What the store says; for a wrong part below `.scan`, ENOENT with the reason.
-    pub fn lookup(&self, place: &Place<'_>, name: &[u8]) -> FsResult<Option<MagicNode>> {
-        Ok(match (place, name) {
-            (Place::Root, b".help") => Some(MagicNode::Help),
-            (Place::Root, b".cellfs") => Some(MagicNode::Instance),
-            _ => None,
-        })
+        Magic { store, hooks, hidden_schemas: Arc::default(), progress: Arc::default(), imports: Mutex::default() }
     }
 
     /// True while the table's `.schema` is to be found: not unlinked, or written or overtaken since (contract.md, section 1).
-    pub fn schema_is_visible(&self, _table: u64) -> bool {
-        true
+    pub fn schema_is_visible(&self, table: u64) -> bool {
+        !self.hidden_schemas.is_hidden(table, self.hooks.monotonic())
     }
 
     /// The table has changed through the file system: an unlinked `.schema` is back.
-    pub fn table_changed(&self, _table: u64) {}
+    pub fn table_changed(&self, table: u64) {
+        self.hidden_schemas.show(table);
+    }
 
-    /// Attributes of a node.
+    /// Attributes of a node. Those of a table, a row or a namespace are owned as it is, and as open as it is.
     ///
     /// # Errors
     /// ENOENT where what the node shows is gone; what the store says.
-    pub fn attributes(&self, node: &MagicNode, _caller: &Caller) -> FsResult<MagicAttributes> {
-        let (uid, gid) = self.hooks.owner();
-        Ok(MagicAttributes {
-            kind: node.kind(),
-            mode: 0o444,
-            size: 0,
-            mtime_nanos: self.hooks.mounted_nanos(),
-            uid,
-            gid,
-        })
+    pub fn attributes(&self, node: &MagicNode, caller: &Caller) -> FsResult<MagicAttributes> {
+        let (uid, gid, mode, mtime_nanos) = match (node.table(), node) {
+            (Some(table), _) => {
+                let of_table = self.store.table_attributes(&table.0.name())?;
+                (of_table.uid, of_table.gid, of_table.mode, of_table.modified_millis.saturating_mul(MILLI))
+            }
+            (None, MagicNode::NamespaceSchema(name) | MagicNode::NamespaceStats(name)) => {
+                let of_namespace = self.store.namespace(name)?.2;
+                let mtime = of_namespace.modified_millis.saturating_mul(MILLI);
+                (of_namespace.uid, of_namespace.gid, of_namespace.mode, mtime)
+            }
+            _ => {
+                let (uid, gid) = self.hooks.owner();
+                (uid, gid, 0o755, self.hooks.mounted_nanos())
+            }
+        };
+        let mtime_nanos = match node {
+            MagicNode::Version(_, timestamp) | MagicNode::VersionMarker(_, timestamp) => {
+                timestamp.saturating_mul(MILLI)
+            }
+            _ => mtime_nanos,
+        };
+        let size = match node {
+            MagicNode::VersionMarker(..) => 0,
+            _ if node.kind() == FileKind::Directory => 0,
+            MagicNode::RowKey(_, row) => row.len() as u64,
+            _ => self.content(node, caller)?.map_or(0, |content| content.len() as u64),
+        };
+        let allowed = match node.kind() {
+            FileKind::Directory if matches!(node, MagicNode::CellVersions(_)) => 0o777,
+            FileKind::Directory => 0o555,
+            FileKind::Regular if node.is_writable() => 0o666,
+            FileKind::Regular => 0o444,
+        };
+        Ok(MagicAttributes { kind: node.kind(), mode: mode & allowed, size, mtime_nanos, uid, gid })
     }
 
-    /// Lists a directory, without `.` and `..`.
-    ///
-    /// # Errors
-    /// ENOTDIR for a file; what the store says.
-    pub fn list(&self, node: &MagicNode) -> FsResult<MagicListing> {
-        match node.kind() {
-            FileKind::Directory => Ok(Box::new(std::iter::empty())),
-            FileKind::Regular => Err(FsError::new(libc::ENOTDIR, "not a directory")),
-        }
+    /// The content of a file as it is now; `None` for streams.
+    fn content(&self, node: &MagicNode, caller: &Caller) -> FsResult<Option<Bytes>> {
+        let (store, hooks) = (self.store.as_ref(), self.hooks.as_ref());
+        Ok(Some(match node {
+            MagicNode::Help => Bytes::from_static(instance::HELP.as_bytes()),
+            MagicNode::InstanceFile(file) => instance::text(*file, store, hooks, caller)?.into(),
+            MagicNode::NamespaceSchema(name) => SchemaOwner::Namespace(name.clone()).text(store)?.into(),
+            MagicNode::TableSchema(table) => SchemaOwner::Table(table.clone()).text(store)?.into(),
+            MagicNode::NamespaceStats(name) => statistics::namespace_text(store, name)?.into(),
+            MagicNode::TableStats(table) => statistics::lines(&store.table_statistics(&table.0.name())?).into(),
+            MagicNode::RegionStats(table, name) => {
+                let region = self.region(table, name.as_bytes())?.ok_or_else(FsError::not_found)?;
+                statistics::region_text(store, table, &region)?.into()
+            }
+            MagicNode::Ctl(table) => self.progress.text(table.id(), hooks.monotonic()).into(),
+            MagicNode::ImportErrors(table) => self.import_report(table).lock().errors().into(),
+            MagicNode::ImportLast(table) => self.import_report(table).lock().summary().into(),
+            MagicNode::RowKey(_, row) => row.clone(),
+            MagicNode::RowJson(table, row) => row_json::row_text(table, row, hooks)?,
+            MagicNode::Version(cell, timestamp) => {
+                versions::stored_at(cell, *timestamp)?.value.ok_or_else(FsError::not_found)?
+            }
+            MagicNode::VersionMarker(..) => Bytes::new(),
+            MagicNode::ScanStream(..) | MagicNode::ImportStream(..) => return Ok(None),
+            MagicNode::Instance
+            | MagicNode::Regions(_)
+            | MagicNode::Region(..)
+            | MagicNode::Scan(..)
+            | MagicNode::Import(_)
+            | MagicNode::Versions(..)
+            | MagicNode::CellVersions(_) => return Err(FsError::new(libc::EISDIR, "a directory")),
+        }))
+    }
+
+    fn region(&self, table: &TableHandle, encoded_name: &[u8]) -> FsResult<Option<RegionInfo>> {
+        let regions = self.store.regions(&table.0.name())?;
+        Ok(regions.into_iter().find(|region| region.encoded_name.as_bytes() == encoded_name))
+    }
+
+    fn import_report(&self, table: &TableHandle) -> Arc<Mutex<ImportReport>> {
+        Arc::clone(self.imports.lock().entry(table.id()).or_default())
     }
 
     /// Opens a file; `flags` are open(2)'s, O_TRUNC included.
     ///
     /// # Errors
-    /// EISDIR for a directory; what the store says.
-    pub fn open(&self, _node: &MagicNode, _caller: &Caller, _flags: i32) -> FsResult<Box<dyn MagicFile>> {
-        Err(FsError::new(libc::ENOENT, format!("not there: {:?}", self.store.read_only_reason())))
+    /// EISDIR for a directory, EACCES for writing where nothing can be written; what the store says.
+    pub fn open(&self, node: &MagicNode, caller: &Caller, flags: i32) -> FsResult<Box<dyn MagicFile>> {
+        let writes = for_writing(flags);
+        if writes && !node.is_writable() {
+            return Err(file::read_only());
+        }
+        // What is opened to be replaced need not be read.
+        let present = |keep: bool| match writes && (flags & libc::O_TRUNC != 0 || !keep) {
+            true => Ok(Bytes::new()),
+            false => Ok::<_, FsError>(self.content(node, caller)?.unwrap_or_default()),
+        };
+        Ok(match node {
+            MagicNode::ScanStream(table, parts, form) => {
+                let request = parts.parse(&table.0.descriptor(), self.hooks.now_millis())?;
+                Box::new(ScanFile::open(Arc::clone(&table.0), Arc::clone(&self.hooks), &request, *form)?)
+            }
+            MagicNode::ImportStream(table, form) => {
+                let (hooks, last) = (Arc::clone(&self.hooks), self.import_report(table));
+                Box::new(ImportFile::open(Arc::clone(&table.0), *form, hooks, last, flags))
+            }
+            MagicNode::Ctl(table) => Box::new(CtlFile {
+                table: table.clone(),
+                store: Arc::clone(&self.store),
+                hooks: Arc::clone(&self.hooks),
+                progress: Arc::clone(&self.progress),
+                written: Vec::new(),
+            }),
+            MagicNode::RowJson(table, row) if writes => {
+                let content = present(flags & libc::O_ACCMODE == libc::O_RDWR)?;
+                Box::new(RowJsonFile::open(table.clone(), row.clone(), Arc::clone(&self.hooks), content))
+            }
+            MagicNode::TableSchema(_) | MagicNode::NamespaceSchema(_) if writes => {
+                self.open_schema(node, present(true)?, flags)?
+            }
+            MagicNode::Version(cell, timestamp) if writes => {
+                let (cell, hooks) = (cell.clone(), Arc::clone(&self.hooks));
+                Box::new(VersionFile::open(cell, *timestamp, hooks, Some(present(true)?), flags))
+            }
+            _ => Box::new(TextFile(present(true)?)),
+        })
     }
 
-    /// Creates and opens a file: a version below `.versions/<cell>/`, or a hidden `.schema` of a table or namespace.
+    fn open_schema(&self, node: &MagicNode, content: Bytes, flags: i32) -> FsResult<Box<dyn MagicFile>> {
+        let (store, hooks) = (Arc::clone(&self.store), Arc::clone(&self.hooks));
+        let hidden = Arc::clone(&self.hidden_schemas);
+        Ok(Box::new(SchemaFile::open(schema_owner(node)?, store, hooks, hidden, content.into(), flags)))
+    }
+
+    /// Creates and opens a file: a version below `.versions/<cell>/`, or a hidden `.schema` of a table.
     ///
     /// # Errors
     /// EPERM where nothing can be created, EINVAL for a name that is no timestamp.
     pub fn create(
         &self,
-        _place: &Place<'_>,
+        place: &Place<'_>,
         name: &[u8],
-        _caller: &Caller,
-        _flags: i32,
+        caller: &Caller,
+        flags: i32,
     ) -> FsResult<(MagicNode, Box<dyn MagicFile>)> {
-        Err(FsError::new(libc::EPERM, format!("{} cannot be created", name.escape_ascii())))
+        let shown = name.escape_ascii();
+        match (place, name) {
+            (Place::Table(table), b".schema") => {
+                let node = MagicNode::TableSchema(TableHandle(Arc::clone(table)));
+                let file = self.open_schema(&node, Bytes::new(), flags)?;
+                Ok((node, file))
+            }
+            (Place::Magic(MagicNode::CellVersions(cell)), _) => {
+                if name.ends_with(b".del") {
+                    return Err(FsError::new(libc::EPERM, "a tombstone is made by removing a version or the cell"));
+                }
+                let timestamp = versions::parse_timestamp(name)
+                    .ok_or_else(|| FsError::new(libc::EINVAL, format!("{shown} is no timestamp in milliseconds")))?;
+                let node = MagicNode::Version(cell.clone(), timestamp);
+                if versions::stored_at(cell, timestamp)? != versions::Stored::default() {
+                    return match flags & libc::O_EXCL {
+                        0 => Ok((node.clone(), self.open(&node, caller, flags | libc::O_TRUNC)?)),
+                        _ => Err(FsError::new(libc::EEXIST, format!("{shown} is stored"))),
+                    };
+                }
+                let file = VersionFile::open(cell.clone(), timestamp, Arc::clone(&self.hooks), None, flags);
+                Ok((node, Box::new(file)))
+            }
+            _ => Err(FsError::new(libc::EPERM, format!("{shown} cannot be created here"))),
+        }
     }
 
-    /// Removes a file: a version, or `.schema`, which it hides.
+    /// Removes a file: a version, or a table's `.schema`, which it hides.
     ///
     /// # Errors
     /// EPERM for everything else.
-    pub fn unlink(&self, _node: &MagicNode) -> FsResult<()> {
-        Err(FsError::new(libc::EPERM, "not a file that can be removed"))
+    pub fn unlink(&self, node: &MagicNode) -> FsResult<()> {
+        match node {
+            MagicNode::TableSchema(table) => {
+                self.hidden_schemas.hide(table.id(), self.hooks.monotonic());
+                Ok(())
+            }
+            MagicNode::Version(cell, timestamp) => versions::delete_version(cell, *timestamp, self.hooks.as_ref()),
+            MagicNode::VersionMarker(..) => {
+                Err(FsError::new(libc::EPERM, "a tombstone cannot be removed; compaction drops it"))
+            }
+            _ => Err(FsError::new(libc::EPERM, "this file cannot be removed")),
+        }
     }
 
     /// Replaces a file's content by that of a scratch file renamed onto it (`sed -i`, editors).
     ///
     /// # Errors
-    /// As the write of the same text.
-    pub fn replace(&self, _node: &MagicNode, _caller: &Caller, _content: &[u8]) -> FsResult<()> {
-        Err(FsError::new(libc::EINVAL, "not a file that can be replaced"))
+    /// As the write of the same text; EINVAL for files that are no schema or version.
+    pub fn replace(&self, node: &MagicNode, caller: &Caller, content: &[u8]) -> FsResult<()> {
+        if !matches!(node, MagicNode::TableSchema(_) | MagicNode::NamespaceSchema(_) | MagicNode::Version(..)) {
+            return Err(FsError::new(libc::EINVAL, "this file cannot be replaced by another"));
+        }
+        let mut file = self.open(node, caller, libc::O_WRONLY | libc::O_TRUNC)?;
+        file.write(0, content)?;
+        file.flush()
     }
 
     /// True if reading, writing or flushing the node may wait for the disk or for long work.
@@ -182,5 +315,13 @@ impl Magic {
                 | MagicNode::InstanceFile(InstanceFile::Version | InstanceFile::Errors | InstanceFile::LastError)
                 | MagicNode::RowKey(..)
         )
+    }
+}
+
+fn schema_owner(node: &MagicNode) -> FsResult<SchemaOwner> {
+    match node {
+        MagicNode::TableSchema(table) => Ok(SchemaOwner::Table(table.clone())),
+        MagicNode::NamespaceSchema(name) => Ok(SchemaOwner::Namespace(name.clone())),
+        _ => Err(FsError::new(libc::EINVAL, "no schema")),
     }
 }

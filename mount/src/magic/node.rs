@@ -146,6 +146,19 @@ impl MagicNode {
         }
     }
 
+    /// True for files that take writes.
+    pub fn is_writable(&self) -> bool {
+        matches!(
+            self,
+            MagicNode::NamespaceSchema(_)
+                | MagicNode::TableSchema(_)
+                | MagicNode::Ctl(_)
+                | MagicNode::ImportStream(..)
+                | MagicNode::RowJson(..)
+                | MagicNode::Version(..)
+        )
+    }
+
     /// The table the node belongs to.
     pub fn table(&self) -> Option<&TableHandle> {
         match self {

@@ -131,7 +131,7 @@ fn parse(line: &[u8], columns: &mut ColumnNames) -> Result<Incoming, String> {
 }
 
 /// What serde_json says, with the column alone: the line is known.
-pub(super) fn explain(error: &serde_json::Error) -> String {
+pub fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
         Some((what, _)) if error.column() > 0 => format!("{what} at column {}", error.column()),

@@ -15,8 +15,8 @@ mod tsv;
 
 pub use cells::{CellsDecoder, CellsEncoder};
 pub use csv::{CsvDecoder, CsvEncoder};
-pub use json::{push_string, push_value};
-pub use jsonl::{JsonlDecoder, JsonlEncoder, ValueForm};
+pub use json::{Slot, SlotVersion, push_string, push_value};
+pub use jsonl::{JsonlDecoder, JsonlEncoder, ValueForm, explain};
 pub use tsv::{TsvDecoder, TsvEncoder};
 
 use super::node::ImportForm;
@@ -84,6 +84,9 @@ pub trait Encoder: Send {
 
     /// Cells of one row, in the order of the scan; `more` if the row's next cells come with the next call.
     fn cells(&mut self, cells: &[Cell], more: bool, out: &mut Vec<u8>);
+
+    /// What stands after the last row.
+    fn end(&mut self, _out: &mut Vec<u8>) {}
 }
 
 /// The decoder of a form.

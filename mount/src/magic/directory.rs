@@ -1,0 +1,143 @@
+//! Which dot names there are: lookups and listings.
+
+use super::node::{ImportForm, InstanceFile, MagicNode, TableHandle};
+use super::scan::{ScanForm, ScanParts};
+use super::{Magic, MagicListing, Place, instance, versions};
+use crate::ops::{FsError, FsResult};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The forms of `.import/`, in the order in which they are listed among its files.
+const IMPORT_FORMS: [(&str, ImportForm); 4] =
+    [("cells", ImportForm::Cells), ("csv", ImportForm::Csv), ("jsonl", ImportForm::Jsonl), ("tsv", ImportForm::Tsv)];
+
+impl Magic {
+    /// Finds a name; `None` where there is none. Of the names in namespaces, tables and rows only those that begin with a dot are asked for.
+    /// A hidden `.schema` is found all the same: whether it shows is [`Magic::schema_is_visible`].
+    ///
+    /// # Errors
+    /// What the store says; for a wrong part below `.scan`, ENOENT or EINVAL with the reason.
+    pub fn lookup(&self, place: &Place<'_>, name: &[u8]) -> FsResult<Option<MagicNode>> {
+        Ok(match place {
+            Place::Root => match name {
+                b".help" => Some(MagicNode::Help),
+                b".cellfs" => Some(MagicNode::Instance),
+                _ => None,
+            },
+            Place::Namespace(namespace) => match name {
+                b".schema" => Some(MagicNode::NamespaceSchema((*namespace).to_owned())),
+                b".stats" => Some(MagicNode::NamespaceStats((*namespace).to_owned())),
+                _ => None,
+            },
+            Place::Table(table) => {
+                let table = TableHandle(Arc::clone(table));
+                match name {
+                    b".schema" => Some(MagicNode::TableSchema(table)),
+                    b".ctl" => Some(MagicNode::Ctl(table)),
+                    b".stats" => Some(MagicNode::TableStats(table)),
+                    b".regions" => Some(MagicNode::Regions(table)),
+                    b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
+                    b".import" => Some(MagicNode::Import(table)),
+                    _ => None,
+                }
+            }
+            Place::Row(table, row) => {
+                let (table, row) = (TableHandle(Arc::clone(table)), Bytes::copy_from_slice(row));
+                match name {
+                    b".key" => Some(MagicNode::RowKey(table, row)),
+                    b".row.json" => Some(MagicNode::RowJson(table, row)),
+                    b".versions" => Some(MagicNode::Versions(table, row)),
+                    _ => None,
+                }
+            }
+            Place::Magic(directory) => self.lookup_below(directory, name)?,
+        })
+    }
+
+    fn lookup_below(&self, directory: &MagicNode, name: &[u8]) -> FsResult<Option<MagicNode>> {
+        Ok(match directory {
+            MagicNode::Instance => instance::FILES
+                .iter()
+                .find(|(known, _)| known.as_bytes() == name)
+                .map(|(_, file)| MagicNode::InstanceFile(*file)),
+            MagicNode::Regions(table) => {
+                self.region(table, name)?.map(|region| MagicNode::Region(table.clone(), region.encoded_name))
+            }
+            MagicNode::Region(table, region) if name == b"stats" => {
+                Some(MagicNode::RegionStats(table.clone(), region.clone()))
+            }
+            MagicNode::Scan(table, parts) => self.lookup_scan(table, parts, name)?,
+            MagicNode::Import(table) => match name {
+                b"errors" => Some(MagicNode::ImportErrors(table.clone())),
+                b"last" => Some(MagicNode::ImportLast(table.clone())),
+                _ => IMPORT_FORMS
+                    .iter()
+                    .find(|(known, _)| known.as_bytes() == name)
+                    .map(|(_, form)| MagicNode::ImportStream(table.clone(), *form)),
+            },
+            MagicNode::Versions(table, row) => versions::lookup_cell(table, row, name)?,
+            MagicNode::CellVersions(cell) => versions::lookup_version(cell, name)?,
+            _ => None,
+        })
+    }
+
+    fn lookup_scan(&self, table: &TableHandle, parts: &ScanParts, name: &[u8]) -> FsResult<Option<MagicNode>> {
+        let (descriptor, now) = (table.0.descriptor(), self.hooks.now_millis());
+        let Some(form) = ScanForm::of_name(name) else {
+            let parts = parts.with(name);
+            parts.parse(&descriptor, now)?;
+            return Ok(Some(MagicNode::Scan(table.clone(), parts)));
+        };
+        let request = parts.parse(&descriptor, now)?;
+        if matches!(form, ScanForm::Tsv | ScanForm::Csv) {
+            request.named_columns()?;
+        }
+        Ok(Some(MagicNode::ScanStream(table.clone(), parts.clone(), form)))
+    }
+
+    /// Lists a directory, without `.` and `..`.
+    ///
+    /// # Errors
+    /// ENOTDIR for a file; what the store says.
+    pub fn list(&self, node: &MagicNode) -> FsResult<MagicListing> {
+        let fixed: Vec<(String, MagicNode)> = match node {
+            MagicNode::Instance => {
+                let entry = |(name, file): &(&str, InstanceFile)| ((*name).to_owned(), MagicNode::InstanceFile(*file));
+                instance::FILES.iter().map(entry).collect()
+            }
+            MagicNode::Regions(table) => {
+                let regions = self.store.regions(&table.0.name())?.into_iter();
+                let names = regions.map(|region| region.encoded_name);
+                names.map(|name| (name.clone(), MagicNode::Region(table.clone(), name))).collect()
+            }
+            MagicNode::Region(table, region) => {
+                vec![("stats".to_owned(), MagicNode::RegionStats(table.clone(), region.clone()))]
+            }
+            MagicNode::Scan(table, parts) => {
+                let named = parts.parse(&table.0.descriptor(), self.hooks.now_millis())?.named_columns().is_ok();
+                let forms = ScanForm::ALL.iter();
+                let usable = forms.filter(|(_, form)| named || !matches!(form, ScanForm::Tsv | ScanForm::Csv));
+                let entry = |(name, form): &(&str, ScanForm)| {
+                    ((*name).to_owned(), MagicNode::ScanStream(table.clone(), parts.clone(), *form))
+                };
+                usable.map(entry).collect()
+            }
+            MagicNode::Import(table) => {
+                let forms = IMPORT_FORMS
+                    .iter()
+                    .map(|(name, form)| ((*name).to_owned(), MagicNode::ImportStream(table.clone(), *form)));
+                let reports = [
+                    ("errors".to_owned(), MagicNode::ImportErrors(table.clone())),
+                    ("last".to_owned(), MagicNode::ImportLast(table.clone())),
+                ];
+                let mut all: Vec<_> = forms.chain(reports).collect();
+                all.sort_by(|a, b| a.0.cmp(&b.0));
+                all
+            }
+            MagicNode::Versions(table, row) => return versions::list_cells(table, row),
+            MagicNode::CellVersions(cell) => return versions::list_versions(cell),
+            _ => return Err(FsError::new(libc::ENOTDIR, "not a directory")),
+        };
+        Ok(Box::new(fixed.into_iter().map(|(name, node)| Ok((Bytes::from(name), node)))))
+    }
+}
