@@ -9,7 +9,7 @@ use crate::magic::CellAddress;
 use crate::ops::{FsError, FsResult, Invalidation, VolumeFigures};
 use bytes::Bytes;
 use cellfs::cell::Cell;
-use cellfs::client::{Durability, Put, PutCell, WriteTime};
+use cellfs::client::{Put, PutCell, WriteTime};
 use cellfs::schema::ROW_ATTRIBUTES_FAMILY;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl CellFs {
     ) -> FsResult<Version> {
         let size = value.len() as u64;
         let kept = self.state.kept.get(cell.table.id(), &cell.row);
-        let mut put = Put::new(cell.row.clone()).durability(self.durability());
+        let mut put = Put::new(cell.row.clone()).durability(self.state.durability());
         put.cells.push(PutCell {
             family: cell.family.clone(),
             qualifier: cell.qualifier.clone(),
@@ -101,11 +101,6 @@ impl CellFs {
         {
             facts.stored = true;
         }
-    }
-
-    /// How far a close has gone when it returns.
-    pub(super) fn durability(&self) -> Durability {
-        if self.state.options.sync { Durability::FsyncWal } else { Durability::UseDefault }
     }
 
     /// Refuses a write for which the volume has no room.

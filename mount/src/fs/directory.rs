@@ -141,11 +141,8 @@ impl CellFs {
             let number = self.state.inodes.number(&item.node);
             return Ok(sink.add(number, item.kind, &item.name, next, None));
         }
-        // What has gone since the listing began is listed without attributes.
-        let Some(entry) = self.entry_of(caller, item)? else {
-            let number = self.state.inodes.number(&item.node);
-            return Ok(sink.add(number, item.kind, &item.name, next, None));
-        };
+        // What has gone since the listing began is left out: the kernel takes no entry without attributes here.
+        let Some(entry) = self.entry_of(caller, item)? else { return Ok(false) };
         let full = sink.add(entry.attributes.inode, item.kind, &item.name, next, Some(&entry));
         if full {
             self.state.inodes.forget(entry.attributes.inode, 1);

@@ -4,45 +4,73 @@ use super::CellFs;
 use super::handle::Handle;
 use super::inode::Node;
 use super::scratch::HiddenCell;
-use super::tree::attributes_marker;
+use super::state::MountState;
+use super::tree::{attributes_marker, column_marker};
 use crate::magic::{CellAddress, TableHandle};
 use crate::ops::{Caller, FsResult};
-use cellfs::client::Delete;
+use cellfs::client::{Delete, Durability};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
-impl CellFs {
-    /// Writes the tombstones of hidden cells whose time is over. Called now and then by whoever runs the mount; see [`CellFs::next_deadline`].
-    pub fn expire_hidden(&self) {
-        self.bury_all(self.state.hidden.due(Some(self.state.options.clock.monotonic())));
+/// The watching thread looks this often at least, so that it ends soon after the mount.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl MountState {
+    /// How far a change has gone when the call returns.
+    pub(super) fn durability(&self) -> Durability {
+        if self.options.sync { Durability::FsyncWal } else { Durability::UseDefault }
     }
 
-    /// When [`CellFs::expire_hidden`] has something to do next, on the monotonic clock.
-    pub fn next_deadline(&self) -> Option<std::time::Duration> {
-        self.state.hidden.next_deadline()
+    /// Writes a cell's tombstone; its row stays a directory.
+    pub(super) fn delete_cell(&self, cell: &CellAddress) -> FsResult<()> {
+        let mut delete = Delete::row(cell.row.clone()).marker(column_marker(cell));
+        delete.durability = self.durability();
+        let outcome = cell.table.0.delete(delete)?;
+        let millis = outcome.written.first().map_or_else(|| self.now(), |marker| marker.timestamp());
+        self.kept.keep(cell.table.id(), &cell.row, millis);
+        self.row_changed(&cell.table, &cell.row, millis);
+        Ok(())
     }
 
-    fn bury_all(&self, cells: Vec<HiddenCell>) {
-        for hidden in cells {
-            let table = self.state.tables.read().get(&hidden.table).map(|facts| facts.table.clone());
+    /// Writes the tombstone of a hidden cell, unless it was written again meanwhile.
+    pub(super) fn bury(&self, table: &TableHandle, hidden: &HiddenCell) -> FsResult<()> {
+        let HiddenCell { row, family, qualifier, .. } = hidden;
+        if self.hidden.contains(hidden.table, row, family, qualifier) {
+            self.delete_cell(&address(table, hidden))?;
+            self.hidden.show(hidden.table, row, family, qualifier);
+        }
+        Ok(())
+    }
+
+    /// Writes the tombstones of the hidden cells whose time is over by `now`; of all without it.
+    pub fn bury_due(&self, now: Option<Duration>) {
+        for hidden in self.hidden.due(now) {
+            let table = self.tables.read().get(&hidden.table).map(|facts| facts.table.clone());
             let Some(table) = table else { continue };
             if let Err(error) = self.bury(&table, &hidden) {
-                let caller =
-                    Caller { uid: self.state.options.uid, gid: self.state.options.gid, pid: std::process::id() };
-                let path = self.state.path_of(&Node::Cell(address(&table, &hidden)));
-                self.state.note_error(&caller, "hide", path, &error);
+                let caller = Caller { uid: self.options.uid, gid: self.options.gid, pid: std::process::id() };
+                let path = self.path_of(&Node::Cell(address(&table, &hidden)));
+                self.note_error(&caller, "hide", path, &error);
+                // Tried again with the next one: a full disk or a lagging compaction passes.
             }
         }
     }
+}
 
-    /// Writes the tombstone of a hidden cell.
-    pub(super) fn bury(&self, table: &TableHandle, hidden: &HiddenCell) -> FsResult<()> {
-        let cell = address(table, hidden);
-        // Shown again meanwhile: written, so it lives on.
-        if !self.state.hidden.contains(hidden.table, &hidden.row, &hidden.family, &hidden.qualifier) {
-            return Ok(());
+impl CellFs {
+    /// Sees to it that the tombstones of hidden cells are written in time.
+    pub(super) fn watch_hidden(&self) {
+        if self.state.options.background && !self.state.watching.swap(true, Ordering::AcqRel) {
+            let state = Arc::downgrade(&self.state);
+            let watcher = thread::Builder::new().name("cellfs-hidden".into()).spawn(move || watch(&state));
+            if let Err(error) = watcher {
+                // Without the thread they are written at unmount.
+                log::warn!("no thread for hidden cells: {error}");
+                self.state.watching.store(false, Ordering::Release);
+            }
         }
-        self.delete_cell(&cell)?;
-        self.state.hidden.show(hidden.table, &hidden.row, &hidden.family, &hidden.qualifier);
-        Ok(())
     }
 
     /// The mount ends: what is open is committed, hidden cells get their tombstones, and nothing is left of empty rows.
@@ -55,7 +83,7 @@ impl CellFs {
                 self.handles.remove(file.number);
             }
         }
-        self.bury_all(self.state.hidden.due(None));
+        self.state.bury_due(None);
         let tables: Vec<_> = self.state.tables.read().values().cloned().collect();
         for facts in tables.iter().filter(|facts| facts.unsaved && !self.state.options.read_only) {
             // The times of a directory are not worth failing an unmount for.
@@ -73,6 +101,25 @@ impl CellFs {
                 }
             }
         }
+    }
+}
+
+/// The watching thread: ends when nothing is hidden, or with the mount.
+fn watch(state: &Weak<MountState>) {
+    loop {
+        let Some(state) = state.upgrade() else { return };
+        let now = state.options.clock.monotonic();
+        state.bury_due(Some(now));
+        let Some(deadline) = state.hidden.next_deadline() else {
+            state.watching.store(false, Ordering::Release);
+            // One hidden since then has seen a watcher that is about to leave.
+            if state.hidden.next_deadline().is_none() || state.watching.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            continue;
+        };
+        drop(state);
+        thread::park_timeout(deadline.saturating_sub(now).clamp(Duration::from_millis(1), LOOK));
     }
 }
 

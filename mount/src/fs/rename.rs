@@ -188,11 +188,11 @@ impl CellFs {
     ) -> FsResult<()> {
         let kept = self.state.kept.get(target.table.id(), &target.row);
         let mut put = Put::new(target.row.clone());
-        put.durability = self.durability();
+        put.durability = self.state.durability();
         put.cells.push(moved_cell(found, target.family.clone(), target.qualifier.clone()));
         put.cells.extend(kept.as_ref().and_then(row_attributes_cell));
         let mut delete = Delete::row(source.row.clone()).marker(column_marker(source));
-        delete.durability = self.durability();
+        delete.durability = self.state.durability();
         let (put, delete) = (Mutation::Put(put), Mutation::Delete(delete));
         let outcome = if source.row == target.row {
             source.table.0.mutate_row(RowMutations { row: source.row.clone(), mutations: vec![put, delete] })?
@@ -267,6 +267,7 @@ impl CellFs {
                 let deadline = self.state.options.clock.monotonic() + HIDING;
                 let CellAddress { table, row, family, qualifier } = cell.clone();
                 self.state.hidden.hide(HiddenCell { table: table.id(), row, family, qualifier, deadline });
+                self.watch_hidden();
             }
             self.state.inodes.rename(&inode, self.state.inodes.new_scratch());
             Ok(())

@@ -36,7 +36,7 @@ impl CellFs {
         }
         for row in [&source, &target] {
             for hidden in self.state.hidden.of_row(table.id(), row) {
-                self.bury(table, &hidden)?;
+                self.state.bury(table, &hidden)?;
             }
         }
         // Nobody writes to a cell of the row while it moves.
@@ -76,7 +76,7 @@ impl CellFs {
     }
 
     fn move_row(&self, table: &TableHandle, from: &Bytes, to: &Bytes, facts: &RowFacts, stale: bool) -> FsResult<()> {
-        let mut put = Put::new(to.clone()).durability(self.durability());
+        let mut put = Put::new(to.clone()).durability(self.state.durability());
         let mut scanner = table.0.scan(&row_scan(from))?;
         while let Some(part) = scanner.next()? {
             put.cells.extend(
@@ -103,7 +103,7 @@ impl CellFs {
         }
         let mut gone = Delete::row(from.clone());
         gone.row_time = WriteTime::AfterNewest;
-        gone.durability = self.durability();
+        gone.durability = self.state.durability();
         let mut removed = vec![Mutation::Delete(gone)];
         if facts.stored {
             removed.push(Mutation::Delete(Delete::row(from.clone()).marker(attributes_marker())));
@@ -118,7 +118,7 @@ impl CellFs {
         if let (true, Some(newest)) = (set, outcome.written.iter().map(|cell| cell.timestamp()).max()) {
             // A set time goes on to be shown: it is now as old as the moved cells.
             let own = FileAttributes { basis_millis: Some(newest), ..own };
-            let mut put = Put::new(to.clone()).durability(self.durability());
+            let mut put = Put::new(to.clone()).durability(self.state.durability());
             put.cells.extend(row_attributes_cell(&KeptRow { own: Some(own), changed_millis: 0 }));
             table.0.put(put)?;
         }

@@ -90,7 +90,7 @@ impl CellFs {
         }
         let kept = KeptRow { own: Some(own), changed_millis: facts.newest_millis };
         if self.row_has_cells(table, row)? {
-            let mut put = Put::new(row.clone()).durability(self.durability());
+            let mut put = Put::new(row.clone()).durability(self.state.durability());
             put.cells.extend(row_attributes_cell(&kept));
             table.0.put(put)?;
             facts.stored = true;
@@ -134,7 +134,7 @@ impl CellFs {
     ) -> FsResult<()> {
         let Some(found) = self.fetch(cell)? else { return Err(FsError::not_found()) };
         let own = FileAttributes::of_cell(&found).changed(changes, defaults, CELL_MODE, now_nanos);
-        let mut put = Put::new(cell.row.clone()).durability(self.durability());
+        let mut put = Put::new(cell.row.clone()).durability(self.state.durability());
         put.cells.push(PutCell {
             family: cell.family.clone(),
             qualifier: cell.qualifier.clone(),

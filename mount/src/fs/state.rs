@@ -15,7 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// HBase's own limit is 10 MB (hbase.server.keyvalue.maxsize); files are larger.
@@ -42,6 +42,8 @@ pub struct FsOptions {
     pub sync: bool,
     /// The largest value of a cell in bytes.
     pub cell_max: u64,
+    /// Work that is due later is done by a thread; false in tests, which call [`MountState::bury_due`].
+    pub background: bool,
     /// Further facts for `.cellfs/status`, name and value.
     pub facts: Vec<(String, String)>,
     /// Where the time comes from.
@@ -61,6 +63,7 @@ impl Default for FsOptions {
             read_only: false,
             sync: false,
             cell_max: DEFAULT_CELL_MAX,
+            background: true,
             facts: Vec::new(),
             clock: Arc::new(SystemClock::new()),
             invalidations: InvalidationQueue::new(),
@@ -106,6 +109,7 @@ pub struct MountState {
     pub scratch: ScratchFiles,
     /// Attributes of tables.
     pub tables: RwLock<HashMap<u64, TableFacts>>,
+    pub(super) watching: AtomicBool,
     made: Mutex<Vec<MadeTable>>,
     epoch: AtomicU64,
     root_changed_millis: AtomicI64,
@@ -124,6 +128,7 @@ impl MountState {
             hidden: HiddenCells::default(),
             scratch: ScratchFiles::default(),
             tables: RwLock::default(),
+            watching: AtomicBool::new(false),
             made: Mutex::default(),
             epoch: AtomicU64::new(0),
             root_changed_millis: AtomicI64::new(0),

@@ -165,7 +165,7 @@ impl CellFs {
         self.table_writable(&cell.table)?;
         let Some(inode) = self.state.inodes.find(&Node::Cell(cell.clone())) else {
             return match self.fetch(cell)? {
-                Some(_) => self.delete_cell(cell),
+                Some(_) => self.state.delete_cell(cell),
                 None => Err(FsError::not_found()),
             };
         };
@@ -177,7 +177,7 @@ impl CellFs {
         }
         self.save_for_handles(&mut state, cell)?;
         if version.is_some() {
-            self.delete_cell(cell)?;
+            self.state.delete_cell(cell)?;
         } else {
             self.state.kept.keep(cell.table.id(), &cell.row, self.state.now());
         }
@@ -201,17 +201,6 @@ impl CellFs {
             state.cell.known = None;
             state.cell.pages = None;
         }
-    }
-
-    /// Writes the tombstone.
-    pub(super) fn delete_cell(&self, cell: &CellAddress) -> FsResult<()> {
-        let mut delete = Delete::row(cell.row.clone()).marker(column_marker(cell));
-        delete.durability = self.durability();
-        let outcome = cell.table.0.delete(delete)?;
-        let millis = outcome.written.first().map_or_else(|| self.state.now(), |marker| marker.timestamp());
-        self.state.kept.keep(cell.table.id(), &cell.row, millis);
-        self.state.row_changed(&cell.table, &cell.row, millis);
-        Ok(())
     }
 
     pub(super) fn remove_directory(&self, _caller: &Caller, parent: &Inode, name: &[u8]) -> FsResult<()> {
@@ -283,7 +272,7 @@ impl CellFs {
             return refuse(libc::ENOTEMPTY, "the row has cells");
         }
         for hidden in self.state.hidden.of_row(table.id(), &row) {
-            self.bury(table, &hidden)?;
+            self.state.bury(table, &hidden)?;
         }
         let now = self.state.now();
         if facts.stored {
