@@ -5,7 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use cellfs::cell::{Cell, CellScanner, CellType, compare};
-use cellfs::hfile::{BlockCache, HFileReader, ReadOptions, cell_json, verify};
+use cellfs::hfile::{
+    BlockCache, ChecksumType, HFileReader, HFileWriter, HFileWriterOptions, ReadOptions, StoreFileInfo, cell_json,
+    verify,
+};
+use cellfs::schema::{BloomType, Compression, DataBlockEncoding};
 use cellfs::vfs::{OsVfs, Vfs};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -133,5 +137,98 @@ fn files_of_hudi_and_hbase_2_4_are_read() {
         assert!(reader.meta_block(b"bloomFilter").unwrap().is_some(), "{name}");
         assert!(reader.meta_block(b"none").unwrap().is_none());
         verify(OsVfs::new().open_read(&path).unwrap()).unwrap();
+    }
+}
+
+/// The options with which the oracle made a golden file.
+fn writer_options(facts: &Value) -> HFileWriterOptions {
+    let list: Vec<&str> = facts["options"].as_array().unwrap().iter().map(|option| option.as_str().unwrap()).collect();
+    let given = |name: &str| list.iter().position(|option| *option == name);
+    let value = |name: &str| given(name).map(|at| list[at + 1]);
+    let number = |name: &str, default: usize| value(name).map_or(default, |text| text.parse().unwrap());
+    let defaults = HFileWriterOptions::default();
+    HFileWriterOptions {
+        block_size: number("--blocksize", defaults.block_size),
+        compression: match facts["compression"].as_str().unwrap() {
+            "GZ" => Compression::Gz,
+            "SNAPPY" => Compression::Snappy,
+            "LZ4" => Compression::Lz4,
+            "ZSTD" => Compression::Zstd,
+            _ => Compression::None,
+        },
+        encoding: match facts["encoding"].as_str().unwrap() {
+            "PREFIX" => DataBlockEncoding::Prefix,
+            "DIFF" => DataBlockEncoding::Diff,
+            "FAST_DIFF" => DataBlockEncoding::FastDiff,
+            "ROW_INDEX_V1" => DataBlockEncoding::RowIndexV1,
+            _ => DataBlockEncoding::None,
+        },
+        bloom: match value("--bloom") {
+            Some("NONE") => BloomType::None,
+            Some("ROWCOL") => BloomType::RowCol,
+            Some("ROWPREFIX_FIXED_LENGTH") => BloomType::RowPrefixFixedLength(number("--bloom-param", 0) as u32),
+            _ => BloomType::Row,
+        },
+        tags: given("--tags").is_some() || given("--plain-tags").is_some(),
+        compress_tags: given("--plain-tags").is_none(),
+        sequence_ids: given("--no-mvcc").is_none(),
+        checksum: match value("--checksum") {
+            Some("NULL") => ChecksumType::Null,
+            Some("CRC32") => ChecksumType::Crc32,
+            _ => ChecksumType::Crc32c,
+        },
+        bloom_chunk_size: number("--bloom-chunk", defaults.bloom_chunk_size),
+        index_chunk_size: number("--index-chunk", defaults.index_chunk_size),
+        index_entries_min: number("--index-entries", defaults.index_entries_min),
+        created: 1_000_000_000_000,
+    }
+}
+
+/// Written from the same cells with the same options, a file is HBase's byte for byte up to the file info; compressed ones, whose
+/// compressors differ, have the same blocks and nearly the same size.
+#[test]
+fn files_are_written_as_hbase_writes_them() {
+    let Some(directory) = shared("hfiles/hbase-2.6") else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    for path in files(&directory, "hfile") {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let facts: Value =
+            serde_json::from_str(&std::fs::read_to_string(path.with_extension("json")).unwrap()).unwrap();
+        let theirs = open(&path);
+        let options = writer_options(&facts);
+        let compressed = options.compression != Compression::None;
+        let copy = scratch.path().join(&name);
+        let mut writer = HFileWriter::create(OsVfs::new().create_new(&copy).unwrap(), options).unwrap();
+        cells(&theirs).iter().for_each(|cell| writer.append(cell).unwrap());
+        let store = StoreFileInfo {
+            max_sequence_id: theirs.info().max_sequence_id,
+            major_compaction: theirs.info().major_compaction,
+            bulk_load_time: theirs.info().bulk_load_time,
+        };
+        writer.finish(store).unwrap();
+
+        let ours = open(&copy).describe().unwrap();
+        let described = theirs.describe().unwrap();
+        let counts = |description: &cellfs::hfile::HFileDescription| -> Vec<_> {
+            description.blocks.iter().map(|(kind, count)| (*kind, count.count, count.uncompressed)).collect()
+        };
+        let without_info = |mut counts: Vec<(&'static str, u64, u64)>| {
+            counts.retain(|count| count.0 != "FILE_INFO");
+            counts
+        };
+        assert_eq!(without_info(counts(&ours)), without_info(counts(&described)), "{name}");
+        assert_eq!(ours.blooms, described.blooms, "{name}");
+        assert_eq!(ours.mid_row, described.mid_row, "{name}");
+        let limit = described.bytes as f64 * 1.03;
+        assert!(ours.bytes as f64 <= limit, "{name}: {} bytes, HBase {}", ours.bytes, described.bytes);
+        if !compressed {
+            let (ours_bytes, their_bytes) = (std::fs::read(&copy).unwrap(), std::fs::read(&path).unwrap());
+            let end = described.load_on_open_offset as usize;
+            let differs = ours_bytes.iter().zip(&their_bytes).position(|(a, b)| a != b).unwrap_or(end);
+            assert!(differs >= end, "{name} differs at {differs} of {end}");
+        }
+        for (key, value) in &ours.file_info {
+            assert_eq!(Some(value), described.file_info.get(key), "{name} {key}");
+        }
     }
 }

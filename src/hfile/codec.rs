@@ -14,6 +14,8 @@ use std::io::{Read, Write};
 
 /// zstd-jni's default level, which is also HBase's.
 const ZSTD_LEVEL: i32 = 3;
+/// With zlib-rs this level comes nearest to the sizes of Java's default level (tests/hfile_golden.rs).
+const GZIP_LEVEL: u32 = 7;
 /// Most uncompressed bytes in one chunk. Hadoop's decompressors work in buffers of 256 KiB.
 const CHUNK_MAX: usize = 200 * 1024;
 const ZSTD_FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -167,7 +169,7 @@ impl Compressor {
         match self {
             Compressor::None => out.extend_from_slice(payload),
             Compressor::Gz => {
-                let mut stream = flate2::write::GzEncoder::new(&mut *out, flate2::Compression::new(6));
+                let mut stream = flate2::write::GzEncoder::new(&mut *out, flate2::Compression::new(GZIP_LEVEL));
                 stream.write_all(payload)?;
                 stream.finish()?;
             }

@@ -58,6 +58,8 @@ pub(crate) struct BlockEncoder {
     encoding: DataBlockEncoding,
     layout: CellLayout,
     out: Vec<u8>,
+    /// What comes before the cells in `out`: encoding id and total.
+    head_len: usize,
     plain_len: usize,
     previous: Option<Cell>,
     row_index: RowIndex,
@@ -71,6 +73,7 @@ impl BlockEncoder {
             encoding,
             layout,
             out: Vec::new(),
+            head_len: 0,
             plain_len: 0,
             previous: None,
             row_index: RowIndex::default(),
@@ -95,15 +98,16 @@ impl BlockEncoder {
         if is_difference(self.encoding) {
             self.out.put_u32(0);
         }
+        self.head_len = self.out.len();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.plain_len == 0
     }
 
-    /// Bytes so far, in the plain layout or encoded, whichever are more: what BLOCKSIZE limits.
+    /// Bytes of the cells so far, in the plain layout or encoded (with their row index), whichever are more: what BLOCKSIZE limits.
     pub(crate) fn len(&self) -> usize {
-        self.plain_len.max(self.out.len())
+        self.plain_len.max(self.out.len() - self.head_len + self.row_index.len())
     }
 
     pub(crate) fn append(&mut self, cell: &Cell) {
@@ -112,7 +116,7 @@ impl BlockEncoder {
         match self.encoding {
             DataBlockEncoding::None => append_plain(&mut self.out, cell, self.layout),
             DataBlockEncoding::RowIndexV1 => {
-                self.row_index.note(cell.row(), self.out.len() - 2);
+                self.row_index.note(cell.row(), self.out.len() - self.head_len);
                 append_plain(&mut self.out, cell, self.layout);
             }
             DataBlockEncoding::Prefix => prefix::encode(cell, previous, &mut self.out),

@@ -28,6 +28,11 @@ impl RowIndex {
         }
     }
 
+    /// Bytes of the offsets so far (HBase `RowIndexEncoderV1` counts them towards the block's size).
+    pub(super) fn len(&self) -> usize {
+        4 * self.starts.len()
+    }
+
     /// Appends the index; `out` holds the encoding id and the cells.
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         let cells_len = out.len() - 2;

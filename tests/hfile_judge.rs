@@ -1,0 +1,211 @@
+//! A real HBase judges the files that cellfs writes: it checks each with its own readers and gives back exactly the cells that went in.
+//!
+//! Needs a JDK, Maven and the oracle (../shared/oracle, or below CELLFS_SHARED); without them it says so and passes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
+
+use cellfs::cell::{Cell, CellType, Tag, compare, encode_tags};
+use cellfs::hfile::{ChecksumType, HFileWriter, HFileWriterOptions, StoreFileInfo, cell_json};
+use cellfs::schema::{BloomType, Compression, DataBlockEncoding};
+use cellfs::vfs::{OsVfs, Vfs};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const CODECS: [Compression; 5] =
+    [Compression::None, Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+const ENCODINGS: [DataBlockEncoding; 5] = [
+    DataBlockEncoding::None,
+    DataBlockEncoding::Prefix,
+    DataBlockEncoding::Diff,
+    DataBlockEncoding::FastDiff,
+    DataBlockEncoding::RowIndexV1,
+];
+const BLOOMS: [BloomType; 4] = [BloomType::None, BloomType::Row, BloomType::RowCol, BloomType::RowPrefixFixedLength(6)];
+
+fn oracle() -> Option<PathBuf> {
+    let on_path = |tool: &str| {
+        std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(tool).is_file()))
+    };
+    let base = std::env::var_os("CELLFS_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
+    let oracle = base.join("oracle/oracle");
+    if on_path("java") && on_path("mvn") && oracle.is_file() {
+        return Some(oracle);
+    }
+    eprintln!("skipped: needs java and mvn on PATH and {}", oracle.display());
+    None
+}
+
+/// A small generator: the cells are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    fn bytes(&mut self, len: u64) -> Vec<u8> {
+        (0..len).map(|_| self.below(256) as u8).collect()
+    }
+}
+
+/// Cells of every kind: binary and long rows, empty and long qualifiers and values, all markers, extreme timestamps, equal keys.
+fn cells(count: usize, sequence_ids: bool, tags: bool) -> Vec<Cell> {
+    let mut random = Random(count as u64 + 7);
+    let mut cells = Vec::new();
+    let types = [
+        CellType::Put,
+        CellType::Delete,
+        CellType::DeleteColumn,
+        CellType::DeleteFamily,
+        CellType::DeleteFamilyVersion,
+    ];
+    while cells.len() < count {
+        let row = match random.below(4) {
+            0 => random.bytes(20),
+            1 => vec![0x17; 300],
+            _ => format!("row-{:05}", random.below(60 + count as u64 / 8)).into_bytes(),
+        };
+        for _ in 0..1 + random.below(8) {
+            let kind = if random.below(3) == 0 { types[random.below(5) as usize] } else { CellType::Put };
+            let family_marker = matches!(kind, CellType::DeleteFamily | CellType::DeleteFamilyVersion);
+            let qualifier = match random.below(5) {
+                _ if family_marker => Vec::new(),
+                0 => Vec::new(),
+                1 => b"long-qualifier-".repeat(6),
+                _ => format!("q{}", random.below(20)).into_bytes(),
+            };
+            let timestamp = match random.below(6) {
+                0 => random.below(10) as i64,
+                1 => i64::MAX - 1,
+                _ => 1_600_000_000_000 + random.below(1 << 20) as i64,
+            };
+            let value = match random.below(6) {
+                _ if kind != CellType::Put => Vec::new(),
+                0 => Vec::new(),
+                1 => random.bytes(200),
+                2 if random.below(20) == 0 => random.bytes(9000),
+                _ => b"value-".repeat(random.below(6) as usize),
+            };
+            let tags = if tags && random.below(2) == 0 {
+                encode_tags(&[
+                    Tag { kind: 64, value: random.below(200).to_string().into() },
+                    Tag { kind: 65, value: "one that repeats".into() },
+                ])
+            } else {
+                Default::default()
+            };
+            let cell = Cell::with_tags(&row, b"f", &qualifier, timestamp, kind, &value, &tags);
+            cells.push(cell.with_sequence_id(if sequence_ids { random.below(1 << 40) } else { 0 }));
+        }
+    }
+    cells.sort_by(compare);
+    cells.dedup_by(|later, earlier| compare(later, earlier).is_eq());
+    cells
+}
+
+fn many_rows(count: u64) -> Vec<Cell> {
+    (0..count)
+        .map(|i| {
+            let row = format!("key-{:08}", i * 7);
+            Cell::new(row.as_bytes(), b"f", b"q", 1_600_000_000_000 + i as i64, CellType::Put, b"value")
+        })
+        .collect()
+}
+
+/// Every file: its name, cells, options, and what the store says of it.
+fn plan() -> Vec<(String, Vec<Cell>, HFileWriterOptions, StoreFileInfo)> {
+    let base = HFileWriterOptions { created: 1_000_000_000_000, ..HFileWriterOptions::default() };
+    let mut files = Vec::new();
+    let mut add = |name: String, cells: Vec<Cell>, options: &HFileWriterOptions| {
+        files.push((name, cells, options.clone(), StoreFileInfo::default()));
+    };
+    for (e, encoding) in ENCODINGS.into_iter().enumerate() {
+        for (c, compression) in CODECS.into_iter().enumerate() {
+            let (ids, tags) = ((e + c) % 2 == 0, (e + c) % 4 < 2);
+            let bloom = BLOOMS[(e + 2 * c) % 4];
+            let options = HFileWriterOptions { block_size: 2048, compression, encoding, bloom, tags, ..base.clone() };
+            add(format!("cross-{encoding:?}-{compression:?}"), cells(800, ids, tags), &options);
+        }
+        let options = HFileWriterOptions { encoding, tags: true, block_size: 4096, ..base.clone() };
+        add(format!("full-{encoding:?}"), cells(900, true, true), &options);
+        let plain_tags = HFileWriterOptions { compress_tags: false, sequence_ids: false, ..options.clone() };
+        add(format!("plain-tags-{encoding:?}"), cells(700, false, true), &plain_tags);
+        let deep = HFileWriterOptions {
+            encoding,
+            block_size: 256,
+            index_chunk_size: 512,
+            index_entries_min: 4,
+            bloom_chunk_size: 512,
+            ..base.clone()
+        };
+        add(format!("deep-{encoding:?}"), many_rows(3000), &deep);
+    }
+    for bloom in BLOOMS {
+        for chunk in [1024, 128 * 1024] {
+            let options = HFileWriterOptions { bloom, bloom_chunk_size: chunk, ..base.clone() };
+            add(
+                format!("bloom-{bloom:?}-{chunk}-markers").replace(['(', ')'], "-"),
+                cells(2000, true, false),
+                &options,
+            );
+            add(format!("bloom-{bloom:?}-{chunk}-rows").replace(['(', ')'], "-"), many_rows(3000), &options);
+        }
+        for compression in [Compression::None, Compression::Gz, Compression::Zstd] {
+            let options = HFileWriterOptions { bloom, compression, ..base.clone() };
+            add(format!("empty-{bloom:?}-{compression:?}").replace(['(', ')'], "-"), Vec::new(), &options);
+            add(format!("one-{bloom:?}-{compression:?}").replace(['(', ')'], "-"), many_rows(1), &options);
+        }
+    }
+    for checksum in [ChecksumType::Null, ChecksumType::Crc32c] {
+        let options = HFileWriterOptions { checksum, ..base.clone() };
+        add(format!("checksum-{checksum:?}"), cells(500, true, false), &options);
+    }
+    for index_chunk_size in [512, 4096] {
+        let options = HFileWriterOptions { block_size: 512, index_chunk_size, index_entries_min: 4, ..base.clone() };
+        add(format!("index-{index_chunk_size}"), cells(3000, true, false), &options);
+    }
+    let compaction = StoreFileInfo { max_sequence_id: Some(4711), major_compaction: true, bulk_load_time: None };
+    files.push(("major".to_owned(), cells(300, true, false), base.clone(), compaction));
+    let bulk = StoreFileInfo { bulk_load_time: Some(1_000_000_000_000), ..StoreFileInfo::default() };
+    let options = HFileWriterOptions { sequence_ids: false, tags: true, ..base };
+    files.push(("bulk".to_owned(), cells(300, false, true), options, bulk));
+    files
+}
+
+#[test]
+fn hbase_accepts_every_file_and_reads_the_same_cells() {
+    let Some(oracle) = oracle() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let mut commands = String::new();
+    let mut expected = Vec::new();
+    for (name, cells, options, store) in plan() {
+        let path = directory.path().join(format!("{name}.hfile"));
+        let mut writer = HFileWriter::create(OsVfs::new().create_new(&path).unwrap(), options).unwrap();
+        cells.iter().for_each(|cell| writer.append(cell).unwrap());
+        writer.finish(store).unwrap();
+        commands += &format!("[\"check\",{path:?}]\n[\"dump\",{path:?}]\n");
+        expected.push((name, cells));
+    }
+    let mut judge =
+        Command::new(oracle).args(["hfile", "run"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = judge.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || input.write_all(commands.as_bytes()));
+    let output = judge.wait_with_output().unwrap();
+    feeder.join().unwrap().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+
+    // A report is an object, a cell is an array.
+    let mut lines = output.lines().peekable();
+    for (name, cells) in expected {
+        let report = lines.next().unwrap_or_else(|| panic!("no report of {name}"));
+        assert!(report.contains("\"ok\":true"), "{name}: {report}");
+        let mut wanted = cells.iter();
+        while let Some(line) = lines.next_if(|line| line.starts_with('[')) {
+            assert_eq!(Some(line), wanted.next().map(cell_json).as_deref(), "{name}");
+        }
+        assert!(wanted.next().is_none(), "{name}: HBase reads fewer cells");
+    }
+}
