@@ -235,7 +235,7 @@ fn start<F: Operations>(
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut config = Config::default();
     config.n_threads = Some(if settings.threads == 0 { cores } else { settings.threads });
-    config.clone_fd = true;
+    config.clone_fd = mount_point::device_opens();
     let workers = Workers::new();
     let adapter = Adapter { server: Arc::clone(server), workers: workers.clone() };
     // All: the kernel keeps other users out by itself; fuser's own check would refuse the FLUSH of a descriptor passed to another user.

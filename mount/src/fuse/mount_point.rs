@@ -99,6 +99,11 @@ fn attach_directly(settings: &MountSettings, mount_point: &Path) -> Result<Owned
     Ok(device)
 }
 
+/// True if this process may open the device by itself, which a clone of it needs; a device from the helper does without.
+pub(super) fn device_opens() -> bool {
+    rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).is_ok()
+}
+
 /// Modes are judged by the kernel, but for root's own mount that nobody else can enter: root passes every check anyway, and each
 /// path walk would cost a request more (fuse.md 5.8: +20 % on create, +50 % on unlink).
 fn kernel_options(settings: &MountSettings) -> Vec<&'static str> {
