@@ -132,6 +132,10 @@ impl Magic {
             MagicNode::VersionMarker(..) => 0,
             _ if node.kind() == FileKind::Directory => 0,
             MagicNode::RowKey(_, row) => row.len() as u64,
+            // A version that is being made is empty until its first close.
+            MagicNode::Version(cell, timestamp) => {
+                versions::stored_at(cell, *timestamp)?.value.map_or(0, |value| value.len() as u64)
+            }
             _ => self.content(node, caller)?.map_or(0, |content| content.len() as u64),
         };
         let allowed = match node.kind() {
