@@ -7,7 +7,7 @@ mod scan;
 mod table;
 
 pub use crate::schema::Durability;
-pub use admin::{Admin, NamespaceName, RegionInfo, TableAttributes, TableName, TableStatistics};
+pub use admin::{Admin, NamespaceName, RegionInfo, TableAttributes, TableName, TableStatistics, check_namespace_name};
 pub use get::{ColumnSelection, Get, RowResult, TimeRange};
 pub use mutation::{
     Append, CheckAndMutate, CompareOperator, Condition, Delete, DeleteMarker, Increment, Mutation, MutationOutcome,

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering as Memory};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering as Memory};
 
 /// Heap of a cell beside its encoded bytes: the cell's struct, its allocation, its slot in a tree node two thirds full.
 const CELL_OVERHEAD: u64 = 56 + 16 + 24;
@@ -24,6 +24,7 @@ pub struct Segment {
     bytes: AtomicU64,
     cells: AtomicU64,
     deletes: AtomicU64,
+    tags: AtomicBool,
     min_timestamp: AtomicI64,
     max_timestamp: AtomicI64,
     min_sequence_id: AtomicU64,
@@ -95,6 +96,7 @@ impl Segment {
             bytes: AtomicU64::new(0),
             cells: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
+            tags: AtomicBool::new(false),
             min_timestamp: AtomicI64::new(i64::MAX),
             max_timestamp: AtomicI64::new(i64::MIN),
             min_sequence_id: AtomicU64::new(u64::MAX),
@@ -169,6 +171,11 @@ impl Segment {
         self.deletes.load(Memory::Relaxed)
     }
 
+    /// True if any cell has tags: a store file then needs room for them.
+    pub fn has_tags(&self) -> bool {
+        self.tags.load(Memory::Relaxed)
+    }
+
     /// The smallest and largest timestamp that the segment concerns, both inclusive; `None` without cells. A DeleteColumn or DeleteFamily
     /// marker concerns every timestamp down to 0 (HBase `TimeRangeTracker.includeTimestamp`).
     pub fn timestamps(&self) -> Option<(i64, i64)> {
@@ -230,6 +237,9 @@ impl Segment {
         self.max_timestamp.fetch_max(timestamp, Memory::Relaxed);
         self.min_sequence_id.fetch_min(cell.sequence_id(), Memory::Relaxed);
         self.max_sequence_id.fetch_max(cell.sequence_id(), Memory::Relaxed);
+        if !cell.tags().is_empty() {
+            self.tags.store(true, Memory::Relaxed);
+        }
         if cell.is_delete() {
             self.deletes.fetch_add(1, Memory::Relaxed);
         }

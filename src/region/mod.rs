@@ -1,1 +1,332 @@
-//! A range of rows: row locks, MVCC, flush, reads.
+//! Regions: the rows of a table from one key to another (HBase `HRegion`).
+//!
+//! Locks, in the order in which they may be taken, each shared by many and exclusive for few:
+//! 1. `maintenance`: shared by flush and compaction, exclusive for what replaces the region (split, close, schema change).
+//! 2. `lifecycle`: shared by writers from before their row locks until their cells are in the memstores, exclusive for the switch.
+//! 3. row locks, in one order over all rows of a request.
+//! 4. `stores`: held for moments without waiting for anything: shared to insert cells or to look at all families at one moment, exclusive
+//!    to start a flush and to publish files.
+//!
+//! Only the first two and row locks are held while something waits for the disk.
+
+mod compact;
+mod condition;
+mod delta;
+mod flush;
+mod limits;
+mod mvcc;
+mod name;
+mod prepare;
+mod pressure;
+mod read;
+mod row_locks;
+mod services;
+mod split_point;
+mod statistics;
+mod write;
+
+pub use compact::CompactionOutcome;
+pub use condition::Checked;
+pub use limits::{
+    RequestLimits, check_condition, check_get, check_mutation, check_put_request, check_row, check_scan, has_family,
+};
+pub use mvcc::{Mvcc, ReadPoint, WriteEntry};
+pub use name::encoded_region_name;
+pub use prepare::Preparation;
+pub use pressure::MemoryPressure;
+pub use row_locks::{RowLockGuard, RowLocks};
+pub use services::{RegionConfig, RegionServices, WorkSignal};
+pub use statistics::{TableCounters, table_statistics};
+pub use write::{RegionCells, apply};
+
+use crate::error::{Error, Result};
+use crate::manifest::{RegionEntry, StoreEntry};
+use crate::schema::{ColumnFamilyDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+use crate::store::{FamilyCounters, HStore, StoreFile, StoreFileView};
+use bytes::{Bytes, BytesMut};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// An open region.
+pub struct Region {
+    services: Arc<RegionServices>,
+    id: u64,
+    table: u64,
+    encoded_name: String,
+    start: Bytes,
+    end: Bytes,
+    parent: Option<String>,
+    born_millis: i64,
+    counters: Arc<TableCounters>,
+    maintenance: RwLock<()>,
+    lifecycle: RwLock<Lifecycle>,
+    stores: RwLock<Stores>,
+    flush: Mutex<flush::FlushState>,
+    /// Bytes in active segments: what the next flush would free.
+    active_bytes: AtomicI64,
+    /// Somebody asked for a flush that has not begun.
+    flush_requested: AtomicBool,
+    /// Compactions of this region should give up.
+    interrupted: AtomicBool,
+    flushed_sequence_id: AtomicU64,
+    /// Cells are encoded one behind the other into this.
+    arena: Mutex<BytesMut>,
+    reads: AtomicU64,
+    writes: AtomicU64,
+}
+
+/// Whether the region takes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lifecycle {
+    Open,
+    /// Replaced (split, truncated) or dropped: whoever came for it asks the table again.
+    Closed,
+}
+
+/// The families of a region, sorted by name.
+struct Stores {
+    stores: Vec<Arc<HStore>>,
+    closed: bool,
+}
+
+impl Stores {
+    fn get(&self, family: &[u8]) -> Option<&Arc<HStore>> {
+        self.stores.iter().find(|store| &store.family()[..] == family)
+    }
+}
+
+/// A writer's stay in a region: while it is held, the region is not replaced.
+pub struct RegionEntryGuard<'a> {
+    _lifecycle: RwLockReadGuard<'a, Lifecycle>,
+}
+
+/// The attributes of the hidden family of rows' own modes, owners and times.
+pub fn row_attributes_descriptor() -> ColumnFamilyDescriptor {
+    ColumnFamilyDescriptor::default()
+}
+
+/// The attributes of a family of the table, the hidden one included.
+fn family_descriptor(table: &TableDescriptor, family: &[u8]) -> Option<ColumnFamilyDescriptor> {
+    match table.families.get(family) {
+        Some(descriptor) => Some(descriptor.clone()),
+        None if family == ROW_ATTRIBUTES_FAMILY => Some(row_attributes_descriptor()),
+        None => None,
+    }
+}
+
+impl Region {
+    /// Opens a region as the manifest has it. `files` are those already open, for daughters of a split.
+    ///
+    /// # Errors
+    /// Those of opening its files.
+    pub fn open(
+        services: &Arc<RegionServices>,
+        entry: &RegionEntry,
+        descriptor: &TableDescriptor,
+        counters: &Arc<TableCounters>,
+        files: &BTreeMap<u64, Arc<StoreFile>>,
+    ) -> Result<Region> {
+        let empty = StoreEntry::default();
+        let mut stores = Vec::with_capacity(descriptor.families.len());
+        let hidden = entry.stores.contains_key(ROW_ATTRIBUTES_FAMILY);
+        let names = descriptor.families.keys().cloned();
+        let hidden = hidden.then(|| Bytes::from_static(ROW_ATTRIBUTES_FAMILY));
+        for family in names.chain(hidden) {
+            let Some(attributes) = family_descriptor(descriptor, &family) else { continue };
+            let store = entry.stores.get(&family).unwrap_or(&empty);
+            let family_counters = counters.family(&family);
+            let mut views = Vec::with_capacity(store.files.len());
+            for (file_id, file_entry) in &store.files {
+                let file = match files.get(file_id) {
+                    Some(open) => Arc::clone(open),
+                    None => StoreFile::open(&services.store, *file_id, Arc::clone(&family_counters.hfile))?,
+                };
+                views.push(StoreFileView { file, entry: file_entry.clone() });
+            }
+            stores.push(Arc::new(HStore::new(
+                &services.store,
+                family,
+                Arc::new(attributes),
+                family_counters,
+                views,
+                store.history_complete_since,
+            )));
+        }
+        stores.sort_by(|left, right| left.family().cmp(right.family()));
+        Ok(Region {
+            services: Arc::clone(services),
+            id: entry.id,
+            table: entry.table,
+            encoded_name: entry.encoded_name.clone(),
+            start: entry.start.clone(),
+            end: entry.end.clone(),
+            parent: entry.parent.clone(),
+            born_millis: entry.born_millis,
+            counters: Arc::clone(counters),
+            maintenance: RwLock::new(()),
+            lifecycle: RwLock::new(Lifecycle::Open),
+            stores: RwLock::new(Stores { stores, closed: false }),
+            flush: Mutex::new(flush::FlushState::default()),
+            active_bytes: AtomicI64::new(0),
+            flush_requested: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
+            flushed_sequence_id: AtomicU64::new(entry.flushed_sequence_id),
+            arena: Mutex::new(BytesMut::new()),
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+        })
+    }
+
+    /// The region's identity.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The table's identity.
+    pub fn table_id(&self) -> u64 {
+        self.table
+    }
+
+    /// HBase's encoded name.
+    pub fn encoded_name(&self) -> &str {
+        &self.encoded_name
+    }
+
+    /// First row, inclusive; empty = from the beginning.
+    pub fn start(&self) -> &Bytes {
+        &self.start
+    }
+
+    /// End row, exclusive; empty = to the end.
+    pub fn end(&self) -> &Bytes {
+        &self.end
+    }
+
+    /// Encoded name of the region it was split from.
+    pub fn parent(&self) -> Option<&str> {
+        self.parent.as_deref()
+    }
+
+    /// When it came to be, milliseconds since the epoch.
+    pub fn born_millis(&self) -> i64 {
+        self.born_millis
+    }
+
+    /// True if the row belongs to the region.
+    pub fn contains(&self, row: &[u8]) -> bool {
+        row >= &self.start[..] && (self.end.is_empty() || row < &self.end[..])
+    }
+
+    /// What all regions share.
+    pub fn services(&self) -> &Arc<RegionServices> {
+        &self.services
+    }
+
+    /// Enters the region to write; `None` when it is closed and the table must be asked again.
+    pub fn enter(&self) -> Option<RegionEntryGuard<'_>> {
+        let lifecycle = self.lifecycle.read();
+        (*lifecycle == Lifecycle::Open).then_some(RegionEntryGuard { _lifecycle: lifecycle })
+    }
+
+    /// The store of a family. The hidden family's comes to be when it is first written.
+    fn store_for_write(&self, family: &[u8]) -> Result<Arc<HStore>> {
+        if let Some(store) = self.stores.read().get(family) {
+            return Ok(Arc::clone(store));
+        }
+        if family != ROW_ATTRIBUTES_FAMILY {
+            return Err(self.no_such_family(family));
+        }
+        let mut stores = self.stores.write();
+        if let Some(store) = stores.get(family) {
+            return Ok(Arc::clone(store));
+        }
+        let store = self.new_store(Bytes::from_static(ROW_ATTRIBUTES_FAMILY), row_attributes_descriptor());
+        stores.stores.push(Arc::clone(&store));
+        stores.stores.sort_by(|left, right| left.family().cmp(right.family()));
+        Ok(store)
+    }
+
+    fn new_store(&self, family: Bytes, descriptor: ColumnFamilyDescriptor) -> Arc<HStore> {
+        let counters: Arc<FamilyCounters> = self.counters.family(&family);
+        Arc::new(HStore::new(&self.services.store, family, Arc::new(descriptor), counters, Vec::new(), None))
+    }
+
+    fn no_such_family(&self, family: &[u8]) -> Error {
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let stores = self.stores.read();
+        let known = stores.stores.iter().filter(|store| &store.family()[..] != ROW_ATTRIBUTES_FAMILY);
+        Error::NoSuchColumnFamily { family: text(family), known: known.map(|store| text(store.family())).collect() }
+    }
+
+    /// The stores of this moment, the hidden one included.
+    pub fn stores(&self) -> Vec<Arc<HStore>> {
+        self.stores.read().stores.clone()
+    }
+
+    /// Bytes in memstores that no flush has begun to write.
+    pub fn active_bytes(&self) -> u64 {
+        u64::try_from(self.active_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Follows a change of the table's schema: attributes of families, new families, families gone. The caller holds the region exclusively
+    /// ([`Region::exclusive`]) and has flushed it, so no log record can bring a dropped family's cells back.
+    pub fn apply_descriptor(&self, descriptor: &TableDescriptor) {
+        let mut stores = self.stores.write();
+        let (kept, gone): (Vec<_>, Vec<_>) = stores.stores.drain(..).partition(|store| {
+            descriptor.families.contains_key(store.family()) || &store.family()[..] == ROW_ATTRIBUTES_FAMILY
+        });
+        for store in gone {
+            store.files().iter().for_each(|view| view.file.mark_dead());
+        }
+        stores.stores = kept;
+        for (family, attributes) in &descriptor.families {
+            match stores.get(family) {
+                Some(store) => store.set_descriptor(Arc::new(attributes.clone())),
+                None => stores.stores.push(self.new_store(family.clone(), attributes.clone())),
+            }
+        }
+        stores.stores.sort_by(|left, right| left.family().cmp(right.family()));
+    }
+
+    /// Stops flushes, compactions and writers and waits until none is under way. Readers go on.
+    pub fn exclusive(&self) -> ExclusiveRegion<'_> {
+        self.interrupted.store(true, Ordering::Release);
+        let maintenance = self.maintenance.write();
+        self.interrupted.store(false, Ordering::Release);
+        let lifecycle = self.lifecycle.write();
+        ExclusiveRegion { region: self, _maintenance: maintenance, lifecycle }
+    }
+}
+
+/// A region that nobody writes, flushes or compacts but the holder.
+pub struct ExclusiveRegion<'a> {
+    region: &'a Region,
+    _maintenance: RwLockWriteGuard<'a, ()>,
+    lifecycle: RwLockWriteGuard<'a, Lifecycle>,
+}
+
+impl ExclusiveRegion<'_> {
+    /// Flushes what is in memory.
+    ///
+    /// # Errors
+    /// Those of the flush.
+    pub fn flush(&self) -> Result<()> {
+        self.region.flush_everything()
+    }
+
+    /// True if it was closed before it could be had.
+    pub fn is_closed(&self) -> bool {
+        *self.lifecycle == Lifecycle::Closed
+    }
+
+    /// Closes the region for good: requests that come for it ask the table again. Its memory is given back.
+    pub fn close(&mut self) {
+        *self.lifecycle = Lifecycle::Closed;
+        self.region.stores.write().closed = true;
+        let bytes = self.region.active_bytes.swap(0, Ordering::Relaxed);
+        self.region.services.memory.add(-bytes);
+        self.region.forget_snapshots();
+    }
+}

@@ -1,0 +1,194 @@
+//! Rewriting store files (HBase `HRegion.compact`, `Compactor`).
+
+use super::Region;
+use crate::compaction::{CompactionKind, CompactionRequest, Selection, select};
+use crate::error::{Error, Result};
+use crate::manifest::ManifestEdit;
+use crate::scanner::{FamilyRules, ScanPolicy, StoreScan, StoreScanner};
+use crate::store::{
+    HStore, RowBounds, StoreFileRequest, StoreFileView, StoreFiles, WrittenStoreFile, write_store_file,
+};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionOutcome {
+    /// Files that were replaced.
+    pub files: usize,
+    /// All files of the store were taken, so delete markers were dropped.
+    pub all_files: bool,
+    /// Files that were dropped unread, for everything in them had expired.
+    pub expired_files: usize,
+}
+
+impl Region {
+    /// Runs one compaction of the store, if the policy finds one (or the request asks for all files); `None` if there was nothing to do.
+    ///
+    /// # Errors
+    /// Those of reading and writing files and of the manifest; [`Error::Busy`] when the region is split, closed or dropped meanwhile.
+    pub fn compact(&self, store: &HStore, request: CompactionRequest) -> Result<Option<CompactionOutcome>> {
+        let _maintenance = self.maintenance.read();
+        let _one = store.compaction.lock();
+        if self.stores.read().closed {
+            return Ok(None);
+        }
+        let files = store.files();
+        let now = self.services.store.clock.now_millis();
+        let rules = FamilyRules::of(&store.descriptor(), now);
+        let expired_before = (rules.min_versions == 0).then(|| rules.ttl_millis.map(|_| rules.oldest_unexpired()));
+        let facts: Vec<_> = files.iter().map(StoreFileView::facts).collect();
+        let config = self.services.config();
+        let selection = select(&facts, &config.compaction, request, now, expired_before.flatten());
+        let Some(selection) = selection else { return Ok(None) };
+        self.run_compaction(store, &files, &selection).map(Some)
+    }
+
+    /// Compacts the files at `range`, oldest first: for tests that choose by themselves.
+    ///
+    /// # Errors
+    /// As [`Region::compact`]; [`Error::InvalidArgument`] for a range that is empty or beyond the files.
+    pub fn compact_range(&self, store: &HStore, range: std::ops::Range<usize>) -> Result<CompactionOutcome> {
+        let _maintenance = self.maintenance.read();
+        let _one = store.compaction.lock();
+        let files = store.files();
+        if range.is_empty() || range.end > files.len() {
+            return Err(Error::invalid(format!("no files {range:?} among {}", files.len())));
+        }
+        self.run_compaction(store, &files, &Selection { range, kind: CompactionKind::Minor })
+    }
+
+    fn run_compaction(&self, store: &HStore, files: &StoreFiles, selection: &Selection) -> Result<CompactionOutcome> {
+        let inputs = files.as_slice().get(selection.range.clone()).unwrap_or(&[]);
+        let all_files = inputs.len() == files.len();
+        if selection.kind == CompactionKind::Expired {
+            self.install(store, inputs, None)?;
+            return Ok(CompactionOutcome { files: 0, all_files: false, expired_files: inputs.len() });
+        }
+        let written = self.rewrite(store, inputs, all_files)?;
+        let counters = store.counters();
+        counters.expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
+        self.install(store, inputs, Some(written))?;
+        let kind = if all_files { &counters.compactions_major } else { &counters.compactions_minor };
+        kind.fetch_add(1, Ordering::Relaxed);
+        let bytes = inputs.iter().map(|view| view.entry.size).sum();
+        counters.compacted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(CompactionOutcome { files: inputs.len(), all_files, expired_files: 0 })
+    }
+
+    /// Writes one file from `inputs`.
+    fn rewrite(&self, store: &HStore, inputs: &[StoreFileView], all_files: bool) -> Result<WrittenStoreFile> {
+        let context = &self.services.store;
+        let descriptor = store.descriptor();
+        let rules = FamilyRules::of(&descriptor, context.clock.now_millis());
+        let smallest_read_point = self.services.mvcc.smallest_read_point();
+        let policy = if all_files {
+            let earliest = inputs.iter().filter_map(|view| view.file.reader().info().earliest_put).min();
+            ScanPolicy::DropDeletes { smallest_read_point, earliest_put_timestamp: earliest.unwrap_or(i64::MAX) }
+        } else {
+            ScanPolicy::Retain { smallest_read_point }
+        };
+        let sources = inputs.iter().rev().map(|view| view.scanner_for_compaction()).collect();
+        let mut scanner = StoreScanner::new(sources, &StoreScan::compaction(policy, rules));
+        let max_sequence_id = inputs.iter().map(|view| view.entry.max_sequence_id).max().unwrap_or(0);
+        let bounds = RowBounds { start: self.start.clone(), end: self.end.clone() };
+        let tags = inputs.iter().any(|view| view.file.reader().info().tags);
+        let request = StoreFileRequest { max_sequence_id, major: all_files, tags };
+        let mut progress = |bytes| self.pace_compaction(bytes, store.files().len());
+        write_store_file(context, &descriptor, &mut scanner, &bounds, request, &mut progress)
+    }
+
+    /// Between megabytes: gives up when the region goes away, and keeps to the throttle.
+    fn pace_compaction(&self, bytes: u64, files: usize) -> Result<()> {
+        let config = self.services.config();
+        let pressure = files as f64 / config.compaction.blocking_files.max(1) as f64;
+        let mut pause = self.services.throttle.charge(bytes, pressure);
+        loop {
+            if self.services.is_closing() || self.interrupted.load(Ordering::Acquire) {
+                return Err(Error::Busy { what: "the compaction gave way".to_owned() });
+            }
+            if pause.is_zero() || !self.services.work.has_workers() {
+                return Ok(());
+            }
+            let step = pause.min(Duration::from_millis(50));
+            self.services.work.pause(step);
+            pause -= step;
+        }
+    }
+
+    /// Replaces `inputs` by what was written, in one manifest edit.
+    fn install(&self, store: &HStore, inputs: &[StoreFileView], written: Option<WrittenStoreFile>) -> Result<()> {
+        let (region, family) = (self.id, store.family());
+        let context = &self.services.store;
+        let removed: Vec<u64> = inputs.iter().map(|view| view.entry.file_id).collect();
+        let mut edits: Vec<ManifestEdit> = removed
+            .iter()
+            .map(|file_id| ManifestEdit::RemoveStoreFile { region, family: family.clone(), file_id: *file_id })
+            .collect();
+        let since = match &written {
+            Some(written) => written.losses.newest_moment,
+            // Files dropped unread: their newest cell expired when its time to live had passed.
+            None => {
+                let ttl = FamilyRules::of(&store.descriptor(), 0).ttl_millis.unwrap_or(0);
+                inputs.iter().map(|view| view.entry.max_timestamp.saturating_add(ttl)).max()
+            }
+        };
+        if let Some(since_millis) = since {
+            edits.push(ManifestEdit::SetHistoryCompleteSince { region, family: family.clone(), since_millis });
+        }
+        let entry = written.and_then(|written| written.entry);
+        let file_id = entry.as_ref().map(|entry| entry.file_id);
+        if let Some(file) = entry.clone() {
+            edits.push(ManifestEdit::AddStoreFile { region, family: family.clone(), file });
+        }
+        let commit = || -> Result<Option<StoreFileView>> {
+            let view = entry.map(|entry| store.open_file(entry)).transpose()?;
+            if view.is_some() {
+                context.sync_directory()?;
+            }
+            self.services.commit(&edits)?;
+            Ok(view)
+        };
+        let view = commit().inspect_err(|error| {
+            if let (Some(file_id), false) = (file_id, matches!(error, Error::Poisoned { .. })) {
+                context.discard(file_id);
+            }
+        })?;
+        {
+            let _stores = self.stores.write();
+            store.replace_files(&removed, view.into_iter().collect());
+            if let Some(since) = since {
+                store.move_history(since);
+            }
+        }
+        self.bury(inputs);
+        Ok(())
+    }
+
+    /// Marks files dead that no store has any more.
+    fn bury(&self, inputs: &[StoreFileView]) {
+        let state = self.services.manifest.state();
+        for view in inputs.iter().filter(|view| !state.is_live(view.entry.file_id)) {
+            view.file.mark_dead();
+        }
+    }
+
+    /// Stores that the policy would compact now.
+    pub fn compaction_due(&self) -> Vec<Arc<HStore>> {
+        let config = self.services.config();
+        let now = self.services.store.clock.now_millis();
+        let due = |store: &Arc<HStore>| {
+            let rules = FamilyRules::of(&store.descriptor(), now);
+            let expired_before = rules.ttl_millis.filter(|_| rules.min_versions == 0).map(|_| rules.oldest_unexpired());
+            let facts: Vec<_> = store.files().iter().map(StoreFileView::facts).collect();
+            select(&facts, &config.compaction, CompactionRequest::Policy, now, expired_before).is_some()
+        };
+        self.stores().into_iter().filter(due).collect()
+    }
+
+    /// The most files that any store of the region has.
+    pub fn most_files(&self) -> usize {
+        self.stores.read().stores.iter().map(|store| store.files().len()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,238 @@
+//! The store as [`Admin`].
+
+use super::table::TableHandle;
+use super::table_state::TableState;
+use super::{Store, StoreInner};
+use crate::client::{Admin, NamespaceName, RegionInfo, Table, TableAttributes, TableName, TableStatistics};
+use crate::compaction::CompactionRequest;
+use crate::error::{Error, Result};
+use crate::manifest::ManifestEdit;
+use crate::region::table_statistics;
+use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl StoreInner {
+    fn handle(self: &Arc<Self>, state: Arc<TableState>) -> Arc<dyn Table> {
+        Arc::new(TableHandle { store: Arc::clone(self), state })
+    }
+
+    fn table_state(&self, name: &TableName) -> Result<Arc<TableState>> {
+        self.catalog.read().table(name)
+    }
+
+    /// Runs `request` over the stores of a table; a region that is split meanwhile is left to its daughters.
+    fn compact_table(&self, name: &TableName, family: Option<&[u8]>, request: CompactionRequest) -> Result<()> {
+        let table = self.table_state(name)?;
+        self.services.check_writable(true)?;
+        if let Some(family) = family {
+            check_family(&table, family)?;
+        }
+        for region in table.regions().iter() {
+            for store in region.stores() {
+                if family.is_some_and(|family| family != &store.family()[..]) {
+                    continue;
+                }
+                // By policy: as long as it finds something. All files: once.
+                loop {
+                    let done = match region.compact(&store, request) {
+                        Err(Error::Busy { .. }) if region.enter().is_none() => None,
+                        other => other?,
+                    };
+                    if done.is_none() || request == CompactionRequest::Major {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn split_table(self: &Arc<Self>, name: &TableName, row: Option<&[u8]>) -> Result<()> {
+        let table = self.table_state(name)?;
+        self.services.check_writable(false)?;
+        if let Some(row) = row {
+            crate::region::check_row(row)?;
+            while !self.split_region(&table, &table.region_for(row)?, &Bytes::copy_from_slice(row))? {}
+            return Ok(());
+        }
+        let mut splits = 0;
+        for region in table.regions().iter() {
+            region.flush()?;
+            for store in region.stores().iter().filter(|store| store.files().has_references()) {
+                region.compact(store, CompactionRequest::Major)?;
+            }
+            if let Some(row) = region.split_point()? {
+                splits += usize::from(self.split_region(&table, region, &row)?);
+            }
+        }
+        if splits == 0 {
+            return Err(Error::NotAllowed(format!("no region of {name} has a row to split at")));
+        }
+        Ok(())
+    }
+
+    /// The figures of a table or, with `family`, of one of its families.
+    fn statistics(&self, name: &TableName, family: Option<&[u8]>) -> Result<TableStatistics> {
+        let table = self.table_state(name)?;
+        if let Some(family) = family {
+            check_family(&table, family)?;
+        }
+        let stalled = self.services.memory.stalled_millis();
+        Ok(table_statistics(&table.regions(), &table.counters, family, stalled, self.now()))
+    }
+}
+
+fn check_family(table: &TableState, family: &[u8]) -> Result<()> {
+    let descriptor = table.descriptor();
+    if descriptor.families.contains_key(family) || family == ROW_ATTRIBUTES_FAMILY {
+        return Ok(());
+    }
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    let known = descriptor.families.keys().map(|name| text(name)).collect();
+    Err(Error::NoSuchColumnFamily { family: text(family), known })
+}
+
+impl Store {
+    /// The figures of one family of a table, in all its regions.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], [`Error::NoSuchColumnFamily`].
+    pub fn family_statistics(&self, name: &TableName, family: &[u8]) -> Result<TableStatistics> {
+        self.inner.statistics(name, Some(family))
+    }
+}
+
+impl Admin for Store {
+    fn list_namespaces(&self) -> Result<Vec<NamespaceName>> {
+        Ok(self.inner.list_namespaces())
+    }
+
+    fn namespace(&self, name: &str) -> Result<(u64, Arc<NamespaceDescriptor>, TableAttributes)> {
+        self.inner.namespace(name)
+    }
+
+    fn create_namespace(&self, name: &str, descriptor: NamespaceDescriptor, attributes: TableAttributes) -> Result<()> {
+        self.inner.create_namespace(name, descriptor, attributes)
+    }
+
+    fn modify_namespace(&self, name: &str, descriptor: NamespaceDescriptor) -> Result<()> {
+        self.inner.modify_namespace(name, descriptor)
+    }
+
+    fn drop_namespace(&self, name: &str) -> Result<()> {
+        self.inner.drop_namespace(name)
+    }
+
+    fn set_namespace_attributes(&self, name: &str, attributes: TableAttributes) -> Result<()> {
+        self.inner.set_namespace_attributes(name, attributes)
+    }
+
+    fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>> {
+        self.inner.namespace(namespace)?;
+        Ok(self.inner.catalog.read().tables_of(namespace).map(|(name, _)| name.clone()).collect())
+    }
+
+    fn table(&self, name: &TableName) -> Result<Arc<dyn Table>> {
+        let state = self.inner.table_state(name)?;
+        Ok(self.inner.handle(state))
+    }
+
+    fn create_table(
+        &self,
+        name: &TableName,
+        descriptor: TableDescriptor,
+        splits: &[Bytes],
+        attributes: TableAttributes,
+    ) -> Result<Arc<dyn Table>> {
+        let state = self.inner.create_table(name, descriptor, splits, attributes)?;
+        Ok(self.inner.handle(state))
+    }
+
+    fn modify_table(&self, name: &TableName, descriptor: TableDescriptor) -> Result<()> {
+        self.inner.modify_table(name, descriptor)
+    }
+
+    fn presplit_table(&self, name: &TableName, splits: &[Bytes]) -> Result<()> {
+        self.inner.presplit_table(name, splits)
+    }
+
+    fn rename_table(&self, from: &TableName, to: &TableName) -> Result<()> {
+        self.inner.rename_table(from, to)
+    }
+
+    fn drop_table(&self, name: &TableName) -> Result<()> {
+        self.inner.drop_table(name)
+    }
+
+    fn truncate_table(&self, name: &TableName) -> Result<()> {
+        self.inner.truncate_table(name)
+    }
+
+    fn table_attributes(&self, name: &TableName) -> Result<TableAttributes> {
+        Ok(self.inner.table_state(name)?.attributes())
+    }
+
+    fn set_table_attributes(&self, name: &TableName, attributes: TableAttributes) -> Result<()> {
+        let table = self.inner.table_state(name)?;
+        self.inner.services.check_writable(true)?;
+        self.inner.services.commit(&[ManifestEdit::SetTableAttributes { id: table.id, attributes }])?;
+        table.set_attributes(attributes);
+        Ok(())
+    }
+
+    fn flush_table(&self, name: &TableName) -> Result<()> {
+        let table = self.inner.table_state(name)?;
+        self.inner.services.wal()?;
+        for region in table.regions().iter() {
+            region.flush()?;
+        }
+        self.inner.forget_log()
+    }
+
+    fn compact_table(&self, name: &TableName, family: Option<&[u8]>) -> Result<()> {
+        self.inner.compact_table(name, family, CompactionRequest::Policy)
+    }
+
+    fn major_compact_table(&self, name: &TableName, family: Option<&[u8]>) -> Result<()> {
+        let table = self.inner.table_state(name)?;
+        self.inner.services.wal()?;
+        for region in table.regions().iter() {
+            region.flush()?;
+        }
+        self.inner.compact_table(name, family, CompactionRequest::Major)
+    }
+
+    fn split_table(&self, name: &TableName, row: Option<&[u8]>) -> Result<()> {
+        self.inner.split_table(name, row)
+    }
+
+    fn regions(&self, name: &TableName) -> Result<Vec<RegionInfo>> {
+        let table = self.inner.table_state(name)?;
+        Ok(table.regions().iter().map(|region| region.info()).collect())
+    }
+
+    fn table_statistics(&self, name: &TableName) -> Result<TableStatistics> {
+        self.inner.statistics(name, None)
+    }
+
+    fn region_statistics(&self, name: &TableName, encoded_name: &str) -> Result<TableStatistics> {
+        let table = self.inner.table_state(name)?;
+        let regions = table.regions();
+        let region = regions.iter().find(|region| region.encoded_name() == encoded_name);
+        let missing = || Error::invalid(format!("{name} has no region {encoded_name}"));
+        Ok(region.ok_or_else(missing)?.statistics())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.services.wal()?.sync().inspect_err(|error| self.inner.services.note_failure(error))
+    }
+
+    fn read_only_reason(&self) -> Option<String> {
+        self.inner.services.read_only_reason()
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        self.inner.vfs.free_space(&self.inner.root)
+    }
+}

@@ -1,0 +1,91 @@
+//! What every store of a process shares: where its files are, how they are opened, and how they are named.
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::hfile::BlockCache;
+use crate::vfs::Vfs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Shared by all stores of one store directory.
+pub struct StoreContext {
+    /// The file system.
+    pub vfs: Arc<dyn Vfs>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Decoded blocks.
+    pub cache: Arc<BlockCache>,
+    /// The directory that holds the store files.
+    data: PathBuf,
+    next_file_id: AtomicU64,
+}
+
+impl StoreContext {
+    /// Files of `data` are named from `next_file_id` on.
+    pub fn new(
+        vfs: Arc<dyn Vfs>,
+        clock: Arc<dyn Clock>,
+        cache: Arc<BlockCache>,
+        data: PathBuf,
+        next_file_id: u64,
+    ) -> StoreContext {
+        StoreContext { vfs, clock, cache, data, next_file_id: AtomicU64::new(next_file_id) }
+    }
+
+    /// The directory that holds the store files.
+    pub fn data_directory(&self) -> &Path {
+        &self.data
+    }
+
+    /// A file id that no file has had before.
+    pub fn new_file_id(&self) -> u64 {
+        self.next_file_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where the file is: its id as 32 hex digits, a legal HBase store file name.
+    pub fn file_path(&self, file_id: u64) -> PathBuf {
+        self.data.join(store_file_name(file_id))
+    }
+
+    /// Makes the names of new files durable.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn sync_directory(&self) -> Result<()> {
+        self.vfs.sync_directory(&self.data)
+    }
+
+    /// Removes a file that never became live; what cannot be removed now is removed when the store is opened next.
+    pub fn discard(&self, file_id: u64) {
+        if let Err(error) = self.vfs.remove_file(&self.file_path(file_id)) {
+            log::debug!("an unfinished store file stays until the next start: {error}");
+        }
+    }
+}
+
+/// The name of a store file.
+pub fn store_file_name(file_id: u64) -> String {
+    format!("{file_id:032x}")
+}
+
+/// The id in a store file's name; `None` for names this store never gives.
+pub fn parse_store_file_name(name: &str) -> Option<u64> {
+    let id = u64::from_str_radix(name, 16).ok()?;
+    (store_file_name(id) == name).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_strangers_are_seen() {
+        assert_eq!(store_file_name(255), "000000000000000000000000000000ff");
+        assert_eq!(parse_store_file_name(&store_file_name(u64::MAX)), Some(u64::MAX));
+        for stranger in ["", "ff", "000000000000000000000000000000FF", "000000000000000000000000000000fg", "lost+found"]
+        {
+            assert_eq!(parse_store_file_name(stranger), None, "{stranger}");
+        }
+    }
+}

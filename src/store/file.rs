@@ -1,0 +1,195 @@
+//! Store files in use: opened once, shared by the regions that have them, removed when the last reader of a dead one is gone.
+
+use super::context::StoreContext;
+use crate::cell::{Cell, CellScanner};
+use crate::client::TimeRange;
+use crate::compaction::StoreFileFacts;
+use crate::error::Result;
+use crate::hfile::{HFileCounters, HFileReader, HFileScanner, ReadOptions};
+use crate::manifest::StoreFileEntry;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
+
+/// One open store file. All regions that have it share one.
+pub struct StoreFile {
+    context: Arc<StoreContext>,
+    reader: Arc<HFileReader>,
+    dead: AtomicBool,
+}
+
+impl StoreFile {
+    /// Opens a file; what is read from it is counted in `counters`.
+    ///
+    /// # Errors
+    /// Those of [`HFileReader::open`].
+    pub fn open(context: &Arc<StoreContext>, file_id: u64, counters: Arc<HFileCounters>) -> Result<Arc<StoreFile>> {
+        let file = context.vfs.open_read(&context.file_path(file_id))?;
+        let reader = HFileReader::open_counted(file, file_id, Some(Arc::clone(&context.cache)), counters)?;
+        Ok(Arc::new(StoreFile { context: Arc::clone(context), reader, dead: AtomicBool::new(false) }))
+    }
+
+    /// The reader.
+    pub fn reader(&self) -> &Arc<HFileReader> {
+        &self.reader
+    }
+
+    /// The file's identity.
+    pub fn file_id(&self) -> u64 {
+        self.reader.file_id()
+    }
+
+    /// No store has the file any more, says the manifest: it is removed when nobody reads it.
+    pub fn mark_dead(&self) {
+        self.dead.store(true, Memory::Release);
+    }
+}
+
+impl Drop for StoreFile {
+    fn drop(&mut self) {
+        if self.dead.load(Memory::Acquire) {
+            self.context.cache.forget_file(self.reader.file_id());
+            self.context.discard(self.reader.file_id());
+        }
+    }
+}
+
+/// A store file as one store sees it.
+#[derive(Clone)]
+pub struct StoreFileView {
+    /// The open file.
+    pub file: Arc<StoreFile>,
+    /// What the manifest says about it.
+    pub entry: StoreFileEntry,
+}
+
+impl StoreFileView {
+    /// What the compaction policy asks.
+    pub fn facts(&self) -> StoreFileFacts {
+        StoreFileFacts {
+            file_id: self.entry.file_id,
+            size: self.entry.size,
+            max_timestamp: self.entry.max_timestamp,
+            created_millis: self.entry.created_millis,
+            is_reference: self.entry.is_reference,
+            is_major: self.entry.major,
+        }
+    }
+
+    /// False if `row` is before the first or after the last row of the file.
+    pub fn spans_row(&self, row: &[u8]) -> bool {
+        self.entry.entries > 0 && row >= &self.entry.first_row[..] && row <= &self.entry.last_row[..]
+    }
+
+    /// False if no cell of the file can matter to a read of `range` in a family whose oldest living timestamp is `oldest`.
+    pub fn may_matter(&self, range: TimeRange, oldest: i64) -> bool {
+        let (min, max) = (self.entry.min_timestamp, self.entry.max_timestamp);
+        max >= oldest && max >= range.min() && (range.max() == i64::MAX || min < range.max())
+    }
+
+    /// A cursor over the file.
+    pub fn scanner(&self, cache_blocks: bool, read_ahead: bool) -> Box<dyn CellScanner> {
+        self.open_scanner(ReadOptions { cache_blocks, read_ahead, drop_behind: false })
+    }
+
+    /// A cursor for a compaction: reads far ahead and leaves the caches as they are.
+    pub fn scanner_for_compaction(&self) -> Box<dyn CellScanner> {
+        self.open_scanner(ReadOptions { cache_blocks: false, read_ahead: true, drop_behind: true })
+    }
+
+    fn open_scanner(&self, options: ReadOptions) -> Box<dyn CellScanner> {
+        Box::new(HeldScanner { scanner: self.file.reader().scanner(options), _file: Arc::clone(&self.file) })
+    }
+}
+
+/// A cursor that keeps its file from being removed.
+struct HeldScanner {
+    scanner: HFileScanner,
+    _file: Arc<StoreFile>,
+}
+
+impl CellScanner for HeldScanner {
+    fn peek(&self) -> Option<&Cell> {
+        self.scanner.peek()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.scanner.advance()
+    }
+
+    fn seek(&mut self, key: &Cell) -> Result<()> {
+        self.scanner.seek(key)
+    }
+
+    fn reseek(&mut self, key: &Cell) -> Result<()> {
+        self.scanner.reseek(key)
+    }
+
+    fn seek_to_previous_row(&mut self, row: &[u8]) -> Result<()> {
+        self.scanner.seek_to_previous_row(row)
+    }
+
+    fn seek_to_last_row(&mut self) -> Result<()> {
+        self.scanner.seek_to_last_row()
+    }
+}
+
+/// HBase `StoreFileComparators.SEQ_ID`: oldest first.
+fn compare_by_age(left: &StoreFileView, right: &StoreFileView) -> Ordering {
+    left.entry
+        .max_sequence_id
+        .cmp(&right.entry.max_sequence_id)
+        .then_with(|| right.entry.size.cmp(&left.entry.size))
+        .then_with(|| left.entry.file_id.cmp(&right.entry.file_id))
+}
+
+/// The files of a store, oldest first. Immutable: a flush or compaction makes a new list.
+#[derive(Clone, Default)]
+pub struct StoreFiles {
+    files: Vec<StoreFileView>,
+}
+
+impl StoreFiles {
+    /// The list of `files`, in whatever order.
+    pub fn new(mut files: Vec<StoreFileView>) -> StoreFiles {
+        files.sort_by(compare_by_age);
+        StoreFiles { files }
+    }
+
+    /// The list without `removed` and with `added`.
+    #[must_use]
+    pub fn replaced(&self, removed: &[u64], added: Vec<StoreFileView>) -> StoreFiles {
+        let kept = self.files.iter().filter(|view| !removed.contains(&view.entry.file_id)).cloned();
+        StoreFiles::new(kept.chain(added).collect())
+    }
+
+    /// The files, oldest first.
+    pub fn iter(&self) -> std::slice::Iter<'_, StoreFileView> {
+        self.files.iter()
+    }
+
+    /// The files as a slice, oldest first.
+    pub fn as_slice(&self) -> &[StoreFileView] {
+        &self.files
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// True without files.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|view| view.entry.size).sum()
+    }
+
+    /// True if any file is shared with another region since a split.
+    pub fn has_references(&self) -> bool {
+        self.files.iter().any(|view| view.entry.is_reference)
+    }
+}

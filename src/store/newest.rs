@@ -1,0 +1,117 @@
+//! The newest timestamp that concerns a column or a family of a row: what [`crate::client::WriteTime::AfterNewest`] needs.
+//!
+//! Only sources whose newest timestamp reaches the caller's floor are looked at, and the floor is almost always the clock's now: in the
+//! usual case no file is touched.
+
+use super::view::StoreView;
+use crate::cell::{Cell, CellScanner, CellType};
+use crate::error::Result;
+
+/// The newest timestamps found at or above a floor; `None` where nothing reaches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// Of puts.
+    pub put: Option<i64>,
+    /// Of markers.
+    pub marker: Option<i64>,
+}
+
+impl Newest {
+    /// Takes a cell into account.
+    pub fn note(&mut self, cell_type: CellType, timestamp: i64) {
+        let slot = if cell_type.is_delete() { &mut self.marker } else { &mut self.put };
+        *slot = (*slot).max(Some(timestamp));
+    }
+
+    /// The newest of both.
+    pub fn any(&self) -> Option<i64> {
+        self.put.max(self.marker)
+    }
+}
+
+impl StoreView {
+    /// The newest put and the newest marker that concern the column, as far as they are at or above `floor`.
+    ///
+    /// # Errors
+    /// Those of reading the files.
+    pub fn newest_of_column(&self, row: &[u8], qualifier: &[u8], floor: i64) -> Result<Newest> {
+        let mut newest = Newest::default();
+        for mut source in self.sources_reaching(row, Some(qualifier), floor)? {
+            note_family_markers(source.as_mut(), &self.family, row, floor, &mut newest)?;
+            source.seek(&Cell::first_on_column(row, &self.family, qualifier))?;
+            if let Some(cell) = source.peek()
+                && cell.row() == row
+                && cell.qualifier() == qualifier
+                && cell.timestamp() >= floor
+            {
+                newest.note(cell.cell_type(), cell.timestamp());
+            }
+        }
+        Ok(newest)
+    }
+
+    /// The newest timestamp of any cell of the family in the row, if it is at or above `floor`.
+    ///
+    /// # Errors
+    /// Those of reading the files.
+    pub fn newest_of_row(&self, row: &[u8], floor: i64) -> Result<Option<i64>> {
+        let mut newest = None;
+        for mut source in self.sources_reaching(row, None, floor)? {
+            source.seek(&Cell::first_on_row(row))?;
+            while let Some(cell) = source.peek()
+                && cell.row() == row
+            {
+                newest = newest.max(Some(cell.timestamp()).filter(|timestamp| *timestamp >= floor));
+                source.advance()?;
+            }
+        }
+        Ok(newest)
+    }
+
+    fn sources_reaching(&self, row: &[u8], qualifier: Option<&[u8]>, floor: i64) -> Result<Vec<Box<dyn CellScanner>>> {
+        let mut sources: Vec<Box<dyn CellScanner>> = Vec::new();
+        for segment in &self.segments {
+            let reaches = segment.timestamps().is_some_and(|(_, max)| max >= floor);
+            if reaches && segment.may_contain_row(row) {
+                sources.push(Box::new(segment.scanner(u64::MAX)));
+            }
+        }
+        for view in self.files.iter() {
+            if view.entry.max_timestamp < floor || !view.spans_row(row) {
+                continue;
+            }
+            let reader = view.file.reader();
+            let may = match qualifier {
+                Some(qualifier) => reader.may_contain_column(row, qualifier)?,
+                None => reader.may_contain_row(row)?,
+            };
+            if may {
+                sources.push(view.scanner(true, false));
+            }
+        }
+        Ok(sources)
+    }
+}
+
+/// Family markers stand among the cells of the empty qualifier, newest first.
+fn note_family_markers(
+    source: &mut dyn CellScanner,
+    family: &[u8],
+    row: &[u8],
+    floor: i64,
+    newest: &mut Newest,
+) -> Result<()> {
+    source.seek(&Cell::first_on_column(row, family, b""))?;
+    while let Some(cell) = source.peek()
+        && cell.row() == row
+        && cell.qualifier().is_empty()
+        && cell.timestamp() >= floor
+    {
+        if matches!(cell.cell_type(), CellType::DeleteFamily | CellType::DeleteFamilyVersion) {
+            newest.note(cell.cell_type(), cell.timestamp());
+            return Ok(());
+        }
+        source.advance()?;
+    }
+    Ok(())
+}
