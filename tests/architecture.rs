@@ -156,8 +156,9 @@ fn files_clock_and_chance_are_behind_vfs_and_clock() {
     let mount = sources(&["mount/src"]);
     let offences = occurrences(&mount, &["SystemTime::now", "Instant::now", "rand::"], |_| false);
     assert_none("the mount goes past Clock", &offences);
-    let offences =
-        occurrences(&mount, &["std::fs"], |source| source.below("mount/src/cli") || source.below("mount/src/fuse"));
+    // cells.rs asks /proc which process a thread belongs to.
+    let allowed = ["mount/src/cli", "mount/src/fuse", "mount/src/fs/cells.rs"];
+    let offences = occurrences(&mount, &["std::fs"], |source| allowed.iter().any(|path| source.below(path)));
     assert_none("the file system touches files by itself", &offences);
 }
 
@@ -257,7 +258,7 @@ fn every_dependency_is_explained() {
     let needed: BTreeSet<String> = ["Cargo.toml", "mount/Cargo.toml"].into_iter().flat_map(dependencies).collect();
     let text = fs::read_to_string(repository().join("docs/dependencies.md")).expect("the list is there");
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
-    let names: Vec<String> = rows.filter_map(|row| row.split(" |").next()).map(|name| name.trim().to_owned()).collect();
+    let names: Vec<String> = rows.filter_map(|row| row.split_whitespace().next()).map(str::to_owned).collect();
     assert!(names.is_sorted(), "docs/dependencies.md is sorted by name");
     assert_eq!(names.into_iter().collect::<BTreeSet<_>>(), needed, "docs/dependencies.md against the manifests");
 }

@@ -59,9 +59,13 @@ impl From<cellfs::Error> for CliError {
 /// The engine says what and where; here is added what to do.
 fn explain(error: &cellfs::Error) -> String {
     use cellfs::Error;
+    if let Error::Locked { path, pid } = error {
+        let store = path.parent().filter(|_| path.ends_with("LOCK")).unwrap_or(path);
+        let holder = pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+        return format!("the store {} is open in {holder}: unmount it there first", store.display());
+    }
     let advice = match error {
         Error::NotAStore { .. } => "name a store, or a missing or empty directory to make one",
-        Error::Locked { .. } => "one process at a time; unmount it there first",
         Error::NoSpace { .. } => "make room on that volume and try again",
         Error::Corruption { .. } => "nothing was changed; `cellfs check` lists all damage, a backup has the file",
         Error::Unsupported { .. } => "a newer version of cellfs wrote it; use that one",

@@ -135,7 +135,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// Hands out every cell as a line of the `cells` form, until `take` says no.
-fn each_cell(reader: &Arc<HFileReader>, mut take: impl FnMut(&[u8]) -> CliResult<bool>) -> CliResult<()> {
+pub(super) fn each_cell(reader: &Arc<HFileReader>, mut take: impl FnMut(&[u8]) -> CliResult<bool>) -> CliResult<()> {
     let mut scanner = reader.scanner(ReadOptions::streaming());
     scanner.seek_to_first()?;
     let mut encoder = CellsEncoder;

@@ -1,15 +1,29 @@
 //! The command `cellfs`: mounts, checks, moves and explains. Data is read and written through the mount.
 
+mod check;
+mod daemon;
 mod error;
 mod hfile;
+mod import;
 mod lock_holder;
+mod logging;
+mod mount;
+mod mount_options;
 mod output;
+mod progress;
+mod store;
 mod unmount;
 
 pub use error::{CliError, CliResult};
+pub use mount_options::MountOptions;
 
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
+
+/// The name by which mount(8) calls us: `mount -t cellfs STORE DIR` runs `mount.cellfs STORE DIR -o OPTIONS`.
+const MOUNT_HELPER: &str = "mount.cellfs";
 
 #[derive(Parser)]
 #[command(
@@ -34,14 +48,24 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    Mount(mount::MountCommand),
     Unmount(unmount::UnmountCommand),
+    Check(check::CheckCommand),
+    Import(import::ImportCommand),
     #[command(name = "hfile")]
     HFile(hfile::HFileCommand),
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    match CommandLine::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if called_as_helper(&arguments) {
+        return match mount::HelperCommand::try_parse_from(&arguments) {
+            Ok(command) => finish(mount::run_as_helper(&command)),
+            Err(error) => wrong_usage(&error),
+        };
+    }
+    match CommandLine::try_parse_from(&arguments) {
         Ok(line) => finish(run(line.command)),
         Err(error) => wrong_usage(&error),
     }
@@ -49,9 +73,16 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> CliResult<()> {
     match command {
+        Command::Mount(command) => mount::run(&command),
         Command::Unmount(command) => unmount::run(&command),
+        Command::Check(command) => check::run(&command),
+        Command::Import(command) => import::run(&command),
         Command::HFile(command) => hfile::run(&command),
     }
+}
+
+fn called_as_helper(arguments: &[OsString]) -> bool {
+    arguments.first().and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == MOUNT_HELPER)
 }
 
 /// clap's own words: help and version are no errors.

@@ -1,0 +1,290 @@
+//! `cellfs import`: files into a table of a store that is not mounted. The forms are those of `.import/`; HFiles come cell by cell, with
+//! their timestamps and markers.
+
+use super::error::{CliError, CliResult};
+use super::hfile::each_cell;
+use super::output::Output;
+use super::progress::Progress;
+use super::store;
+use crate::magic::ImportForm;
+use crate::magic::import::Importer;
+use cellfs::client::{Admin, Table, TableAttributes, TableName};
+use cellfs::hfile::HFileReader;
+use cellfs::schema::{ColumnFamilyDescriptor, TableDescriptor};
+use cellfs::server::Store;
+use cellfs::vfs::{OsVfs, Vfs};
+use clap::{Args, ValueEnum};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One read of a file, and one piece for the importer.
+const PIECE: usize = 1 << 20;
+
+/// Refused lines that are shown at once.
+const SHOWN_REASONS: usize = 5;
+
+/// Import files into a table
+#[derive(Args)]
+#[command(after_help = "\
+The form follows from the file's name (.jsonl .tsv .csv .cells .hfile; HFiles are also known by their content):
+  jsonl   {\"row\": \"r1\", \"cells\": {\"cf:a\": \"v\", \"cf:b\": {\"$b64\": \"AAE=\"}}}, a row per line
+  tsv     a header line `row<TAB>cf:a<TAB>cf:b`, then a row per line; csv is the same by RFC 4180
+  cells   row, column, timestamp, type, value, separated by tabs, a cell per line
+Good lines are kept; bad ones are counted, named, and listed in the file of --rejects. The store must not be
+mounted: of a mounted one write the file to MOUNT/NS/TABLE/.import/FORM.
+
+Examples:
+  cellfs import ~/data default:people people.jsonl --create cf
+  cellfs import ~/data default:people more.csv 2024.tsv
+  cellfs import ~/data default:people hbase-export/cf/*")]
+pub(super) struct ImportCommand {
+    /// The store directory
+    store: PathBuf,
+    /// The table, as NAMESPACE:TABLE
+    table: String,
+    /// The files, in order; - is standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The form of all files
+    #[arg(long)]
+    form: Option<Form>,
+    /// Make the table if it is missing, with these families
+    #[arg(long, value_name = "FAMILY,...", value_delimiter = ',')]
+    create: Vec<String>,
+    /// Where refused lines are listed
+    #[arg(long, value_name = "FILE", default_value = "cellfs-import-rejects.txt")]
+    rejects: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Jsonl,
+    Cells,
+    Tsv,
+    Csv,
+    #[value(name = "hfile")]
+    HFile,
+}
+
+pub(super) fn run(command: &ImportCommand) -> CliResult<()> {
+    let name = TableName::parse(&command.table).map_err(|error| CliError::Usage(error.to_string()))?;
+    let inputs = command.files.iter().map(|path| Input::new(path, command.form)).collect::<CliResult<Vec<_>>>()?;
+    let root = store::absolute(&command.store)?;
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let options = store::options(false, uid, gid, 0);
+    let owner = options.default_namespace;
+    let opened = store::open(&root, &options)?;
+    let done = table(&opened, &name, &command.create, owner).and_then(|table| import_all(&table, &inputs));
+    let closed = opened.close();
+    let mut totals = done?;
+    closed?;
+    totals.report(&command.rejects)
+}
+
+/// The table, made where that is asked for.
+fn table(opened: &Store, name: &TableName, families: &[String], owner: TableAttributes) -> CliResult<Arc<dyn Table>> {
+    match opened.table(name) {
+        Err(cellfs::Error::NoSuchTable(_)) if !families.is_empty() => {
+            let descriptor = families.iter().fold(TableDescriptor::default(), |descriptor, family| {
+                descriptor.family(family.clone().into_bytes(), ColumnFamilyDescriptor::default())
+            });
+            Ok(opened.create_table(name, descriptor, &[], owner)?)
+        }
+        Err(cellfs::Error::NoSuchTable(_)) => Err(CliError::Failed(format!(
+            "there is no table {name}: make it with --create FAMILY,..., or with mkdir on the mount"
+        ))),
+        found => Ok(found?),
+    }
+}
+
+/// One file and its form.
+struct Input {
+    path: PathBuf,
+    form: Form,
+    size: u64,
+}
+
+impl Input {
+    fn new(path: &Path, form: Option<Form>) -> CliResult<Input> {
+        let is_stream = path == Path::new("-");
+        let size = match std::fs::metadata(path) {
+            _ if is_stream => 0,
+            Ok(metadata) if metadata.is_dir() => {
+                return Err(CliError::Failed(format!("{} is a directory: name the files in it", path.display())));
+            }
+            Ok(metadata) => metadata.len(),
+            Err(error) => return Err(CliError::io("read", path, &error)),
+        };
+        let form = match form.or_else(|| form_of_name(path)) {
+            Some(form) => form,
+            None if !is_stream && is_hfile(path) => Form::HFile,
+            None => {
+                return Err(CliError::Usage(format!(
+                    "the form of {} is not known by its name: say --form jsonl, cells, tsv, csv or hfile",
+                    path.display()
+                )));
+            }
+        };
+        Ok(Input { path: path.to_path_buf(), form, size })
+    }
+}
+
+fn form_of_name(path: &Path) -> Option<Form> {
+    match path.extension()?.to_str()? {
+        "jsonl" | "ndjson" | "json" => Some(Form::Jsonl),
+        "cells" => Some(Form::Cells),
+        "tsv" | "tab" => Some(Form::Tsv),
+        "csv" => Some(Form::Csv),
+        "hfile" => Some(Form::HFile),
+        _ => None,
+    }
+}
+
+fn is_hfile(path: &Path) -> bool {
+    open_hfile(path).is_ok()
+}
+
+fn open_hfile(path: &Path) -> cellfs::Result<Arc<HFileReader>> {
+    HFileReader::open(OsVfs::new().open_read(path)?, 0, None)
+}
+
+/// What all files together brought.
+#[derive(Default)]
+struct Totals {
+    rows: u64,
+    cells: u64,
+    rejected: u64,
+    /// A line per refused one, with its file.
+    reasons: String,
+}
+
+fn import_all(table: &Arc<dyn Table>, inputs: &[Input]) -> CliResult<Totals> {
+    let progress = Progress::bytes("importing", inputs.iter().map(|input| input.size).sum());
+    let mut totals = Totals::default();
+    for input in inputs {
+        let mut importer = Importer::new(Arc::clone(table), importer_form(input.form));
+        let result = match input.form {
+            Form::HFile => import_hfile(&mut importer, input, &progress),
+            _ => import_text(&mut importer, input, &progress),
+        };
+        totals.take(&mut importer, &input.path);
+        result?;
+    }
+    progress.finish();
+    Ok(totals)
+}
+
+fn importer_form(form: Form) -> ImportForm {
+    match form {
+        Form::Jsonl => ImportForm::Jsonl,
+        Form::Cells | Form::HFile => ImportForm::Cells,
+        Form::Tsv => ImportForm::Tsv,
+        Form::Csv => ImportForm::Csv,
+    }
+}
+
+fn import_text(importer: &mut Importer, input: &Input, progress: &Progress) -> CliResult<()> {
+    let unreadable = |error: std::io::Error| CliError::io("read", &input.path, &error);
+    let mut source: Box<dyn Read> = if input.path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(File::open(&input.path).map_err(unreadable)?)
+    };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = match source.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(error)),
+        };
+        push(importer, piece.get(..read).unwrap_or_default(), &input.path)?;
+        progress.add(read as u64);
+    }
+    importer.finish().map_err(|error| failed(&input.path, &error.reason))
+}
+
+fn import_hfile(importer: &mut Importer, input: &Input, progress: &Progress) -> CliResult<()> {
+    let reader = open_hfile(&input.path)?;
+    let mut lines = Vec::with_capacity(PIECE);
+    each_cell(&reader, |line| {
+        lines.extend_from_slice(line);
+        lines.push(b'\n');
+        if lines.len() >= PIECE {
+            push(importer, &lines, &input.path)?;
+            progress.tick();
+            lines.clear();
+        }
+        Ok(true)
+    })?;
+    push(importer, &lines, &input.path)?;
+    progress.add(input.size);
+    importer.finish().map_err(|error| failed(&input.path, &error.reason))
+}
+
+fn push(importer: &mut Importer, lines: &[u8], path: &Path) -> CliResult<()> {
+    importer.push(lines).map_err(|error| failed(path, &error.reason))?;
+    // Nobody has these rows open: there is no mount.
+    importer.take_written_rows();
+    Ok(())
+}
+
+fn failed(path: &Path, reason: &str) -> CliError {
+    CliError::Failed(format!("{}: {reason}; the lines before are kept, importing again does no harm", path.display()))
+}
+
+impl Totals {
+    fn take(&mut self, importer: &mut Importer, path: &Path) {
+        let report = importer.report();
+        self.rows += report.rows;
+        self.cells += report.cells;
+        self.rejected += report.rejected;
+        for reason in report.errors().lines() {
+            self.reasons.push_str(&format!("{}: {reason}\n", path.display()));
+        }
+    }
+
+    fn report(&mut self, rejects: &Path) -> CliResult<()> {
+        let mut out = Output::stdout();
+        out.line(&format!("rows={} cells={} rejected={}", self.rows, self.cells, self.rejected))?;
+        out.finish()?;
+        if self.rejected == 0 {
+            return Ok(());
+        }
+        std::fs::write(rejects, &self.reasons).map_err(|error| CliError::io("write", rejects, &error))?;
+        for reason in self.reasons.lines().take(SHOWN_REASONS) {
+            eprintln!("{reason}");
+        }
+        Err(CliError::Failed(format!(
+            "{} lines were refused; {} names each: correct them and import those again",
+            self.rejected,
+            rejects.display()
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_follows_from_the_name() {
+        let form = |name: &str| form_of_name(Path::new(name));
+        assert_eq!(form("a/b.jsonl"), Some(Form::Jsonl));
+        assert_eq!(form("b.csv"), Some(Form::Csv));
+        assert_eq!(form("b.tsv"), Some(Form::Tsv));
+        assert_eq!(form("b.cells"), Some(Form::Cells));
+        assert_eq!(form("b.hfile"), Some(Form::HFile));
+        assert_eq!(form("0123456789abcdef0123456789abcdef"), None);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_before_the_store_is_opened() {
+        assert!(matches!(Input::new(Path::new("/missing.csv"), None), Err(CliError::Failed(_))));
+        assert!(matches!(Input::new(Path::new("/"), None), Err(CliError::Failed(_))));
+        assert!(matches!(Input::new(Path::new("/proc/self/status"), None), Err(CliError::Usage(_))));
+        assert!(Input::new(Path::new("-"), Some(Form::Csv)).is_ok());
+    }
+}
