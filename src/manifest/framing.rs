@@ -122,6 +122,13 @@ pub(super) fn replay(file: &dyn File, number: u64, mut apply: impl FnMut(u64, &[
         }
         offset += (RECORD_HEADER_LEN + payload.len()) as u64;
     }
+    if offset == FILE_HEADER_LEN as u64 {
+        return Err(Error::corruption(
+            file.path(),
+            offset,
+            "the first record, without which no manifest is put in force, is damaged",
+        ));
+    }
     let torn = inspect_tail(file, number, offset, len)?;
     Ok(End { offset, torn })
 }

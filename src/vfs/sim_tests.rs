@@ -71,7 +71,7 @@ fn a_failed_sync_drops_what_it_should_have_kept() {
     file.sync_data().unwrap();
     assert_eq!(vfs.syncs_after_failure(), 1);
     assert_eq!(content(&vfs, "f"), b"x");
-    assert_eq!(content(&vfs.crash(Keep::All), "f"), b"\0", "the second sync wrote nothing");
+    assert_eq!(content(&vfs.crash(Keep::None), "f"), b"\0", "the second sync wrote nothing");
     vfs.add_fault(rule(SimOperation::Write, Fault::NoSpace));
     assert!(matches!(file.write_all_at(b"abcd", 0), Err(Error::NoSpace { .. })));
     assert_eq!(content(&vfs, "f"), b"ab");

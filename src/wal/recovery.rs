@@ -54,7 +54,7 @@ pub struct TornTail {
 pub struct RecoveredLog {
     /// The largest sequence id that the log knows to have been given out; 0 for none.
     pub last_sequence_id: u64,
-    /// The highest number of a segment that exists or existed.
+    /// The number of the last segment that is kept; the next one follows it.
     pub last_segment: u64,
     /// The torn tail, if there was one.
     pub torn_tail: Option<TornTail>,
@@ -85,7 +85,6 @@ pub fn recover(
         end: None,
         stopped: false,
     };
-    recovery.log.last_segment = numbers.last().copied().unwrap_or(0).max(options.first_segment.saturating_sub(1));
     if let Some(first) = numbers.first().filter(|first| **first > options.first_segment && options.first_segment > 0) {
         let missing = segment::path(directory, options.first_segment);
         let what = format!("this log segment is missing, and the next one is {first}");
@@ -226,6 +225,9 @@ impl Recovery {
     }
 
     fn finish(mut self) -> Result<RecoveredLog> {
+        // The numbers of discarded segments are used again, so that the manifest's log number never names a segment that is skipped.
+        let kept = self.log.segments.last().map_or(0, |segment| segment.number);
+        self.log.last_segment = kept.max(self.options.first_segment.saturating_sub(1));
         if !self.stopped {
             self.check_tail()?;
         }

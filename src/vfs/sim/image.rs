@@ -15,7 +15,7 @@ const SECTOR: u64 = 512;
 pub enum Keep {
     /// Nothing.
     None,
-    /// Everything, as if only the processes had died.
+    /// Everything that could be read, as if only the processes had died.
     All,
     /// Each sector, each length and each change of a directory or not, as the seed will have it; sectors may be torn.
     Random(u64),
@@ -163,6 +163,10 @@ impl FileNode {
     }
 
     fn crash(&self, random: &mut Random) -> FileNode {
+        if random.keep == Keep::All {
+            let image = self.live.clone();
+            return FileNode { live: image.clone(), durable: image, dirty: BTreeSet::new(), cut: false };
+        }
         let mut image = self.durable.clone();
         if random.keeps() {
             image.set_len(self.live.len);

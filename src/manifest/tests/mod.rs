@@ -1,15 +1,67 @@
+mod crash;
+mod damage;
+mod encoding;
+mod state;
+
 use super::*;
 use crate::client::TableName;
 use crate::schema::TableDescriptor;
-use crate::vfs::OsVfs;
+use crate::vfs::{OsVfs, SimVfs};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-pub(super) fn attributes(mode: u32) -> TableAttributes {
+/// The store's directory on the simulated file system.
+const ROOT: &str = "/s";
+
+fn simulated() -> (SimVfs, Manifest) {
+    let vfs = SimVfs::new();
+    vfs.create_directory(Path::new(ROOT)).unwrap();
+    vfs.sync_directory(Path::new("/")).unwrap();
+    let manifest = Manifest::create(Arc::new(vfs.clone()), Path::new(ROOT), attributes(0o755)).unwrap().0;
+    (vfs, manifest)
+}
+
+fn open(vfs: &SimVfs, read_only: bool) -> Result<(Manifest, ManifestState)> {
+    Manifest::open(Arc::new(vfs.clone()), Path::new(ROOT), read_only)
+}
+
+/// The commits of a store's first days, in order.
+fn days() -> Vec<Vec<ManifestEdit>> {
+    let family = Bytes::from_static(b"cf");
+    let add = |file_id| ManifestEdit::AddStoreFile { region: 3, family: family.clone(), file: file(file_id) };
+    let remove = |file_id| ManifestEdit::RemoveStoreFile { region: 3, family: family.clone(), file_id };
+    vec![
+        vec![table(2, "t"), region(3, 2)],
+        vec![add(1), ManifestEdit::SetFlushedSequenceId { region: 3, sequence_id: 10 }],
+        vec![add(2), ManifestEdit::SetLogNumber { first_segment: 4 }],
+        vec![
+            add(3),
+            remove(1),
+            remove(2),
+            ManifestEdit::SetHistoryCompleteSince { region: 3, family: family.clone(), since_millis: 7 },
+        ],
+        vec![ManifestEdit::RenameTable { id: 2, name: TableName::parse("u").unwrap() }],
+        vec![table(5, "v"), region(6, 5), region(7, 5)],
+        vec![ManifestEdit::DropTable { id: 5 }, ManifestEdit::SetLastSequenceId { sequence_id: 500 }],
+    ]
+}
+
+/// The states after each of the days, the empty store's first.
+fn states(first: ManifestState) -> Vec<ManifestState> {
+    let mut states = vec![first];
+    for day in days() {
+        let mut state = states.last().unwrap().clone();
+        state.apply_all(&day).unwrap();
+        states.push(state);
+    }
+    states
+}
+
+fn attributes(mode: u32) -> TableAttributes {
     TableAttributes { mode, uid: 1, gid: 2, changed_millis: -3, modified_millis: 4 }
 }
 
-pub(super) fn file(file_id: u64) -> StoreFileEntry {
+fn file(file_id: u64) -> StoreFileEntry {
     StoreFileEntry {
         file_id,
         size: 1000,
@@ -26,7 +78,7 @@ pub(super) fn file(file_id: u64) -> StoreFileEntry {
     }
 }
 
-pub(super) fn table(id: u64, name: &str) -> ManifestEdit {
+fn table(id: u64, name: &str) -> ManifestEdit {
     ManifestEdit::CreateTable(TableEntry {
         id,
         name: TableName::parse(name).unwrap(),
@@ -36,7 +88,7 @@ pub(super) fn table(id: u64, name: &str) -> ManifestEdit {
     })
 }
 
-pub(super) fn region(id: u64, table: u64) -> ManifestEdit {
+fn region(id: u64, table: u64) -> ManifestEdit {
     ManifestEdit::AddRegion(RegionEntry {
         id,
         table,
