@@ -11,6 +11,7 @@ mod segment;
 mod segment_scanner;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use segment::Segment;
 pub use segment_scanner::SegmentScanner;

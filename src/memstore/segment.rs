@@ -2,24 +2,20 @@
 
 use super::row_filter::RowFilter;
 use super::segment_scanner::SegmentScanner;
-use crate::cell::{Cell, CellType, compare, leading_bytes};
+use super::tree::{CellTree, PrefixRule};
+use crate::cell::{Cell, CellType};
 use crate::client::TimeRange;
 use parking_lot::RwLock;
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering as Memory};
 
-/// Heap of a cell beside its encoded bytes: the cell's struct, its allocation, its slot in a tree node two thirds full.
-const CELL_OVERHEAD: u64 = 56 + 16 + 24;
-/// Sizes at which the prefixes are chosen anew, while that is still cheap.
-const REKEY_AT: [usize; 4] = [64, 1024, 8192, 65536];
-
+/// Heap of a cell beside its encoded bytes: the cell's struct and prefix in a leaf two thirds full.
+const CELL_OVERHEAD: u64 = (56 + 8) * 3 / 2;
 /// A sorted set of cells that only grows.
 #[derive(Debug)]
 pub struct Segment {
-    tree: RwLock<Tree>,
+    tree: RwLock<CellTree>,
     rows: RowFilter,
     bytes: AtomicU64,
     cells: AtomicU64,
@@ -31,56 +27,6 @@ pub struct Segment {
     max_sequence_id: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Tree {
-    entries: BTreeSet<Entry>,
-    prefix: PrefixRule,
-}
-
-/// A cell and the part of its row that decides most comparisons without following the pointer.
-#[derive(Debug)]
-struct Entry {
-    prefix: u64,
-    cell: Box<Cell>,
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.prefix.cmp(&other.prefix).then_with(|| compare(&self.cell, &other.cell))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Entry {}
-
-/// How rows become prefixes: the eight bytes that follow what most rows of the segment begin with. Rows that begin otherwise become 0 or
-/// the maximum, whichever side they are on, so that prefixes never contradict the order of rows.
-#[derive(Debug, Default, Clone)]
-struct PrefixRule {
-    common: Vec<u8>,
-}
-
-impl PrefixRule {
-    fn prefix(&self, row: &[u8]) -> u64 {
-        match row.strip_prefix(self.common.as_slice()) {
-            Some(rest) => leading_bytes(rest),
-            None if row < self.common.as_slice() => 0,
-            None => u64::MAX,
-        }
-    }
-}
-
 impl Default for Segment {
     fn default() -> Self {
         Segment::new()
@@ -90,8 +36,12 @@ impl Default for Segment {
 impl Segment {
     /// An empty segment.
     pub fn new() -> Segment {
+        Segment::with_rule(PrefixRule::default())
+    }
+
+    fn with_rule(rule: PrefixRule) -> Segment {
         Segment {
-            tree: RwLock::default(),
+            tree: RwLock::new(CellTree::new(rule)),
             rows: RowFilter::default(),
             bytes: AtomicU64::new(0),
             cells: AtomicU64::new(0),
@@ -106,9 +56,7 @@ impl Segment {
 
     /// An empty segment that expects rows like those of `before`.
     pub(super) fn after(before: &Segment) -> Segment {
-        let segment = Segment::new();
-        segment.tree.write().prefix = before.tree.read().prefix.clone();
-        segment
+        Segment::with_rule(before.tree.read().rule().clone())
     }
 
     /// Adds cells and returns by how many bytes of heap the segment grew; see [`super::MemStore::insert`].
@@ -118,16 +66,12 @@ impl Segment {
         for cell in cells {
             self.note(&cell);
             let added = (cell.encoded().len() as u64 + CELL_OVERHEAD) as i64;
-            let entry = Entry { prefix: tree.prefix.prefix(cell.row()), cell: Box::new(cell) };
-            match tree.entries.replace(entry) {
-                Some(old) => grown += added - (old.cell.encoded().len() as u64 + CELL_OVERHEAD) as i64,
+            match tree.insert(cell) {
+                Some(old) => grown += added - (old.encoded().len() as u64 + CELL_OVERHEAD) as i64,
                 None => {
                     grown += added;
                     self.cells.fetch_add(1, Memory::Relaxed);
                 }
-            }
-            if REKEY_AT.contains(&tree.entries.len()) {
-                tree.choose_prefix();
             }
         }
         self.bytes.fetch_add(grown as u64, Memory::Relaxed);
@@ -200,30 +144,33 @@ impl Segment {
     ) -> Option<Cell> {
         const VISITS: usize = 1024;
         let tree = self.tree.read();
-        let start = tree.bound(after);
-        let mut walk = tree.entries.range((start, Bound::Unbounded));
-        for _ in 0..VISITS {
-            let entry = walk.next()?;
-            if entry.cell.sequence_id() <= read_point {
-                batch.push(Cell::clone(&entry.cell));
-                if batch.len() >= wanted {
-                    return Some(Cell::clone(&entry.cell));
-                }
+        let mut position = match after {
+            Bound::Unbounded => tree.first(),
+            Bound::Included(key) => tree.lower_bound(key, true),
+            Bound::Excluded(key) => tree.lower_bound(key, false),
+        };
+        let mut visits = 0;
+        while let Some(cell) = position.and_then(|position| tree.get(position)) {
+            if cell.sequence_id() <= read_point {
+                batch.push(cell.clone());
             }
+            visits += 1;
+            if batch.len() >= wanted || visits >= VISITS {
+                return Some(cell.clone());
+            }
+            position = position.and_then(|position| tree.next(position));
         }
-        walk.next().map(|entry| Cell::clone(&entry.cell)).inspect(|last| {
-            if last.sequence_id() <= read_point {
-                batch.push(last.clone());
-            }
-        })
+        None
     }
 
     /// The last cell before `row`'s first, visible or not; the last of all for `None`.
     pub(super) fn last_before_row(&self, row: Option<&[u8]>) -> Option<Cell> {
         let tree = self.tree.read();
-        let key = row.map(Cell::first_on_row);
-        let end = tree.bound(key.as_ref().map_or(Bound::Unbounded, Bound::Excluded));
-        tree.entries.range((Bound::Unbounded, end)).next_back().map(|entry| Cell::clone(&entry.cell))
+        let position = match row.and_then(|row| tree.lower_bound(&Cell::first_on_row(row), true)) {
+            Some(position) => tree.previous(position),
+            None => tree.last(),
+        };
+        tree.get(position?).cloned()
     }
 
     fn note(&self, cell: &Cell) {
@@ -243,25 +190,5 @@ impl Segment {
         if cell.is_delete() {
             self.deletes.fetch_add(1, Memory::Relaxed);
         }
-    }
-}
-
-impl Tree {
-    fn bound(&self, bound: Bound<&Cell>) -> Bound<Entry> {
-        bound.map(|cell| Entry { prefix: self.prefix.prefix(cell.row()), cell: Box::new(cell.clone()) })
-    }
-
-    /// Makes what the first and the last row have in common the rule, if that is news.
-    fn choose_prefix(&mut self) {
-        let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) else { return };
-        let (first, last) = (first.cell.row(), last.cell.row());
-        let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        let rule = PrefixRule { common: first.get(..common).unwrap_or(&[]).to_vec() };
-        if rule.common == self.prefix.common {
-            return;
-        }
-        let entries = std::mem::take(&mut self.entries);
-        self.entries = entries.into_iter().map(|e| Entry { prefix: rule.prefix(e.cell.row()), cell: e.cell }).collect();
-        self.prefix = rule;
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The first batch after a seek: a point read rarely needs more.
-const FIRST_BATCH: usize = 4;
+const FIRST_BATCH: usize = 2;
 const LARGEST_BATCH: usize = 256;
 
 /// Walks a segment in batches that it copies under the segment's lock; between two calls it holds no lock. Cells inserted meanwhile
@@ -36,16 +36,16 @@ impl SegmentScanner {
         }
     }
 
-    fn fill(&mut self, mut after: Bound<Cell>) {
+    fn fill(&mut self, after: Bound<&Cell>) {
+        let (wanted, read_point) = (self.batch_size, self.read_point);
         self.position = 0;
         self.batch.clear();
-        loop {
-            let end = self.segment.copy_batch(after.as_ref(), self.batch_size, self.read_point, &mut self.batch);
-            self.resume_after = end;
-            match &self.resume_after {
-                Some(last) if self.batch.is_empty() => after = Bound::Excluded(last.clone()),
-                _ => return,
-            }
+        self.resume_after = self.segment.copy_batch(after, wanted, read_point, &mut self.batch);
+        while self.batch.is_empty()
+            && let Some(last) = self.resume_after.take()
+        {
+            let after = Bound::Excluded(&last);
+            self.resume_after = self.segment.copy_batch(after, wanted, read_point, &mut self.batch);
         }
     }
 
@@ -80,14 +80,14 @@ impl CellScanner for SegmentScanner {
             && let Some(last) = self.resume_after.take()
         {
             self.batch_size = (self.batch_size * 4).min(LARGEST_BATCH);
-            self.fill(Bound::Excluded(last));
+            self.fill(Bound::Excluded(&last));
         }
         Ok(())
     }
 
     fn seek(&mut self, key: &Cell) -> Result<()> {
         self.batch_size = FIRST_BATCH;
-        self.fill(Bound::Included(key.clone()));
+        self.fill(Bound::Included(key));
         Ok(())
     }
 
@@ -100,8 +100,8 @@ impl CellScanner for SegmentScanner {
         }
         match self.resume_after.take() {
             None => self.stand_nowhere(),
-            Some(last) if compare(&last, key) == Ordering::Less => self.fill(Bound::Included(key.clone())),
-            Some(last) => self.fill(Bound::Excluded(last)),
+            Some(last) if compare(&last, key) == Ordering::Less => self.fill(Bound::Included(key)),
+            Some(last) => self.fill(Bound::Excluded(&last)),
         }
         Ok(())
     }

@@ -131,7 +131,8 @@ impl WildcardColumns {
         if ignore_count {
             return MatchCode::Include;
         }
-        // A marker takes the version of the put before it.
+        // A marker takes the version of the put before it. Markers of the family stand in the column of the empty qualifier, so versions
+        // there push them out too, and what they hide in other columns comes back: HBase 2.6.4 does so (KEEP_DELETED_CELLS only).
         if !cell.is_delete() {
             self.count = self.count.saturating_add(1);
         }

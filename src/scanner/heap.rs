@@ -12,6 +12,8 @@ pub(super) struct CellHeap {
     sources: Vec<Source>,
     /// `tree[0]` is the source with the smallest cell; `tree[node]` the loser of the match played at that node.
     tree: Vec<usize>,
+    /// The winner's cell has been taken, its source not yet moved: who stops there saves the step.
+    taken: bool,
 }
 
 struct Source {
@@ -39,31 +41,41 @@ impl CellHeap {
     pub(super) fn new(sources: Vec<Box<dyn CellScanner>>) -> CellHeap {
         let sources: Vec<Source> =
             sources.into_iter().map(|scanner| Source { scanner, cell: None, prefix: u64::MAX }).collect();
-        CellHeap { tree: vec![0; sources.len()], sources }
+        CellHeap { tree: vec![0; sources.len()], sources, taken: false }
     }
 
     /// The smallest cell.
-    pub(super) fn peek(&self) -> Option<&Cell> {
-        let winner = *self.tree.first()?;
-        self.sources.get(winner)?.cell.as_ref()
+    pub(super) fn peek(&mut self) -> Result<Option<&Cell>> {
+        if self.taken {
+            self.step()?;
+        }
+        Ok(self.tree.first().and_then(|winner| self.sources.get(*winner)?.cell.as_ref()))
     }
 
-    /// Takes the smallest cell and moves on.
+    /// Takes the smallest cell.
     pub(super) fn pop(&mut self) -> Result<Option<Cell>> {
-        let Some(&winner) = self.tree.first() else { return Ok(None) };
-        let Some(source) = self.sources.get_mut(winner) else { return Ok(None) };
-        let cell = source.cell.take();
-        if cell.is_some() {
-            let advanced = source.scanner.advance();
-            source.load();
-            self.replay(winner);
-            advanced?;
+        if self.taken {
+            self.step()?;
         }
+        let source = self.tree.first().and_then(|winner| self.sources.get_mut(*winner));
+        let cell = source.and_then(|source| source.cell.take());
+        self.taken = cell.is_some();
         Ok(cell)
+    }
+
+    fn step(&mut self) -> Result<()> {
+        self.taken = false;
+        let Some(&winner) = self.tree.first() else { return Ok(()) };
+        let Some(source) = self.sources.get_mut(winner) else { return Ok(()) };
+        let advanced = source.scanner.advance();
+        source.load();
+        self.replay(winner);
+        advanced
     }
 
     /// Moves every source to `key` or the first cell after it.
     pub(super) fn seek(&mut self, key: &Cell) -> Result<()> {
+        self.taken = false;
         for source in &mut self.sources {
             source.scanner.seek(key)?;
             source.load();
@@ -74,6 +86,9 @@ impl CellHeap {
 
     /// Moves the sources that stand before `key` to it or the first cell after it.
     pub(super) fn reseek(&mut self, key: &Cell) -> Result<()> {
+        if self.taken {
+            self.step()?;
+        }
         for source in &mut self.sources {
             if source.cell.as_ref().is_some_and(|cell| compare(cell, key) == Ordering::Less) {
                 source.scanner.reseek(key)?;
@@ -87,6 +102,7 @@ impl CellHeap {
     /// Moves every source to the start of its last row before `row` (its last row for `None`), then merges those that stand on the
     /// last of these rows; see [`CellHeap::gather_last_row`].
     pub(super) fn seek_to_row_before(&mut self, row: Option<&[u8]>) -> Result<()> {
+        self.taken = false;
         for source in &mut self.sources {
             match row {
                 Some(row) => source.scanner.seek_to_previous_row(row)?,
@@ -99,6 +115,7 @@ impl CellHeap {
 
     /// After `row` was merged: moves the sources that took part to their rows before it, and merges the last of all sources' rows.
     pub(super) fn retreat_from_row(&mut self, row: &[u8]) -> Result<()> {
+        self.taken = false;
         for source in &mut self.sources {
             if source.scanner.peek().is_none_or(|cell| cell.row() >= row) {
                 source.scanner.seek_to_previous_row(row)?;

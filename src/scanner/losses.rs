@@ -1,6 +1,7 @@
 //! What a flush or compaction leaves out, and since when the history of the family is complete afterwards.
 
-use crate::cell::Cell;
+use crate::cell::{Cell, CellType};
+use std::collections::BTreeSet;
 
 /// Why a cell is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +49,12 @@ pub(super) struct LossTracker {
     losses: Losses,
     qualifier: Vec<u8>,
     in_row: bool,
-    /// Timestamp of the put that came last in the column: it superseded the next one.
+    /// Timestamp of the put that came last in the column and was ever visible: it superseded the next one.
     newer_put: Option<i64>,
+    /// Timestamp of the last marker of a single version in the column, and of those for the whole family in the row. A put of that timestamp
+    /// was never visible by timestamps, so it superseded nothing.
+    version_marker: Option<i64>,
+    family_version_markers: BTreeSet<i64>,
 }
 
 impl LossTracker {
@@ -59,6 +64,7 @@ impl LossTracker {
 
     pub(super) fn start_row(&mut self) {
         self.in_row = false;
+        self.family_version_markers.clear();
     }
 
     /// Looks at every cell, in order, before its fate is known.
@@ -68,6 +74,21 @@ impl LossTracker {
             self.qualifier.clear();
             self.qualifier.extend_from_slice(cell.qualifier());
             self.newer_put = None;
+            self.version_marker = None;
+        }
+        match cell.cell_type() {
+            CellType::Delete => self.version_marker = Some(cell.timestamp()),
+            CellType::DeleteFamilyVersion => {
+                self.family_version_markers.insert(cell.timestamp());
+            }
+            _ => {}
+        }
+    }
+
+    fn note_put(&mut self, put: &Cell) {
+        let timestamp = put.timestamp();
+        if self.version_marker != Some(timestamp) && !self.family_version_markers.contains(&timestamp) {
+            self.newer_put = Some(timestamp);
         }
     }
 
@@ -75,7 +96,7 @@ impl LossTracker {
     pub(super) fn keep(&mut self, cell: &Cell) {
         self.enter_column(cell);
         if !cell.is_delete() {
-            self.newer_put = Some(cell.timestamp());
+            self.note_put(cell);
         }
     }
 
@@ -85,6 +106,10 @@ impl LossTracker {
         self.enter_column(cell);
         if cell.is_delete() {
             self.losses.markers += 1;
+            // A marker of the family that the versions of the empty qualifier pushed out (HBase's way) may leave puts that it hid.
+            if reason == LossReason::Superseded && cell.qualifier().is_empty() {
+                self.losses.newest_moment = Some(i64::MAX);
+            }
             return;
         }
         let hidden_since = match reason {
@@ -105,8 +130,9 @@ impl LossTracker {
                 Some(self.newer_put.map_or(moment, |newer| newer.min(moment)))
             }
         };
+        // Nothing by timestamps hid it until now: the caller caps the moment at now.
         let hidden_since = hidden_since.unwrap_or(i64::MAX);
         self.losses.newest_moment = self.losses.newest_moment.max(Some(hidden_since));
-        self.newer_put = Some(cell.timestamp());
+        self.note_put(cell);
     }
 }

@@ -256,12 +256,12 @@ impl QueryMatcher {
         }
         let timestamp = cell.timestamp();
         if self.trackers.is_done(timestamp) {
-            self.reason = LossReason::Expired(timestamp.saturating_add(self.rules.ttl_millis.unwrap_or(0)));
+            self.reason = LossReason::Expired(self.rules.expires(timestamp));
             return Some(self.trackers.next_row_or_next_column(cell));
         }
         let expiry = expiry_by_tag(cell)?;
         if expiry < self.rules.now {
-            self.reason = LossReason::Expired(expiry);
+            self.reason = LossReason::Expired(expiry.saturating_add(1));
             return Some(MatchCode::Skip);
         }
         None
@@ -310,8 +310,9 @@ impl QueryMatcher {
         let timestamp = cell.timestamp();
         self.reason = match code {
             MatchCode::Skip => LossReason::Duplicate,
-            _ if timestamp < self.oldest_unexpired => {
-                LossReason::Expired(timestamp.saturating_add(self.rules.ttl_millis.unwrap_or(0)))
+            // With MIN_VERSIONS the newest version outlives its time: what goes, goes because of newer ones.
+            _ if timestamp < self.oldest_unexpired && self.rules.min_versions == 0 => {
+                LossReason::Expired(self.rules.expires(timestamp))
             }
             _ => LossReason::Superseded,
         };
@@ -351,7 +352,7 @@ impl QueryMatcher {
     }
 }
 
-/// The moment from which a cell's own TTL hides it (HBASE-10560). A TTL that reaches past the end of time never does.
+/// The last moment at which a cell's own TTL lets it live (HBASE-10560). A TTL that reaches past the end of time never does.
 fn expiry_by_tag(cell: &Cell) -> Option<i64> {
     if cell.tags().is_empty() {
         return None;

@@ -9,6 +9,8 @@ mod deletes;
 mod heap;
 mod losses;
 mod matcher;
+#[cfg(test)]
+mod model_tests;
 mod new_version_behavior;
 mod range;
 mod region_scanner;

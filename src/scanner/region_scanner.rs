@@ -108,7 +108,7 @@ impl RegionScanner {
             return Ok(Some(cell));
         }
         while let Some(store) = self.stores.get_mut(self.store) {
-            if store.stands_on(&self.row)
+            if store.stands_on(&self.row)?
                 && let Some(cell) = store.next_cell()?
             {
                 return Ok(Some(cell));
@@ -132,7 +132,7 @@ impl RegionScanner {
         if self.options.first_cell_only {
             self.in_row = false;
             for store in &mut self.stores {
-                store.skip_row(&self.row);
+                store.skip_row(&self.row)?;
             }
         } else if self.in_row {
             self.ahead = self.next_cell()?;

@@ -43,6 +43,11 @@ impl FamilyRules {
         self.ttl_millis.map_or(i64::MIN, |ttl| self.now.saturating_sub(ttl))
     }
 
+    /// The first moment at which a cell of `timestamp` is past the family's TTL.
+    pub(super) fn expires(&self, timestamp: i64) -> i64 {
+        self.ttl_millis.map_or(i64::MAX, |ttl| timestamp.saturating_add(ttl).saturating_add(1))
+    }
+
     /// The smallest timestamp a source must reach to matter to a read: with MIN_VERSIONS expired cells matter too.
     pub fn oldest_that_matters(&self) -> i64 {
         if self.min_versions == 0 { self.oldest_unexpired() } else { i64::MIN }

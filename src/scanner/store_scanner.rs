@@ -85,19 +85,23 @@ impl StoreScanner {
     /// Those of reading the sources.
     pub fn row(&mut self) -> Result<Option<&[u8]>> {
         self.finish_row()?;
-        Ok(self.heap.peek().map(Cell::row))
+        Ok(self.heap.peek()?.map(Cell::row))
     }
 
     /// True while the scanner is in `row`, or has it ahead.
-    pub(super) fn stands_on(&self, row: &[u8]) -> bool {
-        if self.in_row { self.row == row } else { self.heap.peek().is_some_and(|cell| cell.row() == row) }
+    pub(super) fn stands_on(&mut self, row: &[u8]) -> Result<bool> {
+        if self.in_row {
+            return Ok(self.row == row);
+        }
+        Ok(self.heap.peek()?.is_some_and(|cell| cell.row() == row))
     }
 
     /// Gives up `row`, whether the scanner is in it or has it ahead.
-    pub(super) fn skip_row(&mut self, row: &[u8]) {
-        if !self.in_row && self.stands_on(row) {
-            self.enter_row();
+    pub(super) fn skip_row(&mut self, row: &[u8]) -> Result<()> {
+        if !self.in_row && self.stands_on(row)? {
+            self.enter_row()?;
         }
+        Ok(())
     }
 
     /// The next cell of the row ahead; `None` when it has no more.
@@ -111,12 +115,12 @@ impl StoreScanner {
                 Pending::NextColumn => self.go_to_next_column()?,
                 Pending::NextRow => return Ok(None),
             }
-            let Some(cell) = self.heap.peek() else {
+            let Some(cell) = self.heap.peek()? else {
                 self.pending = Pending::NextRow;
                 return Ok(None);
             };
             if !self.in_row {
-                self.enter_row();
+                self.enter_row()?;
                 continue;
             }
             if cell.row() != self.row {
@@ -190,7 +194,7 @@ impl StoreScanner {
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
         let family_column = leaving.qualifier().is_empty();
         let mut steps = 0;
-        while let Some(cell) = self.heap.peek() {
+        while let Some(cell) = self.heap.peek()? {
             let passed_over = cell.row() == leaving.row()
                 && if family_column {
                     same_version(cell, &leaving)
@@ -235,7 +239,7 @@ impl StoreScanner {
             return self.heap.retreat_from_row(&self.row);
         }
         let mut steps = 0;
-        while let Some(cell) = self.heap.peek()
+        while let Some(cell) = self.heap.peek()?
             && cell.row() == self.row
         {
             if self.compaction {
@@ -253,13 +257,14 @@ impl StoreScanner {
         Ok(())
     }
 
-    fn enter_row(&mut self) {
-        let Some(cell) = self.heap.peek() else { return };
+    fn enter_row(&mut self) -> Result<()> {
+        let Some(cell) = self.heap.peek()? else { return Ok(()) };
         self.in_row = true;
         self.row.clear();
         self.row.extend_from_slice(cell.row());
         self.cells_of_row = 0;
         self.matcher.start_row();
+        Ok(())
     }
 
     fn leave_row(&mut self) {
