@@ -3,6 +3,7 @@
 //! The file system asks [`Magic`] for a name that begins with a dot, and for everything below a dot directory. A [`MagicNode`] is such a file's
 //! identity; [`MagicFile`] is an open one.
 
+mod access;
 mod ctl;
 mod directory;
 mod file;
@@ -26,6 +27,7 @@ pub use scan::{ScanForm, ScanParts};
 pub use time::parse_time;
 
 use crate::ops::{Caller, FileKind, FsError, FsResult};
+use access::Viewer;
 use bytes::Bytes;
 use cellfs::client::{Admin, RegionInfo, Table};
 use ctl::{CtlFile, VerbProgress};
@@ -122,6 +124,12 @@ impl Magic {
                 (uid, gid, 0o755, self.hooks.mounted_nanos())
             }
         };
+        let (mode, uid, gid) = match node {
+            MagicNode::Version(cell, _) | MagicNode::VersionMarker(cell, _) => {
+                access::owner_of(cell, &self.store.table_attributes(&cell.table.0.name())?)?
+            }
+            _ => (mode, uid, gid),
+        };
         let mtime_nanos = match node {
             MagicNode::Version(_, timestamp) | MagicNode::VersionMarker(_, timestamp) => {
                 timestamp.saturating_mul(MILLI)
@@ -165,7 +173,9 @@ impl Magic {
             MagicNode::ImportErrors(table) => self.import_report(table).lock().errors().into(),
             MagicNode::ImportLast(table) => self.import_report(table).lock().summary().into(),
             MagicNode::RowKey(_, row) => row.clone(),
-            MagicNode::RowJson(table, row) => row_json::row_text(table, row, hooks)?,
+            MagicNode::RowJson(table, row) => {
+                row_json::row_text(table, row, hooks, self.viewer(table, caller)?.as_mut())?
+            }
             MagicNode::Version(cell, timestamp) => {
                 versions::stored_at(cell, *timestamp)?.value.ok_or_else(FsError::not_found)?
             }
@@ -179,6 +189,10 @@ impl Magic {
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_) => return Err(FsError::new(libc::EISDIR, "a directory")),
         }))
+    }
+
+    fn viewer(&self, table: &TableHandle, caller: &Caller) -> FsResult<Option<Viewer>> {
+        Ok(Viewer::new(table, &self.store.table_attributes(&table.0.name())?, caller))
     }
 
     fn region(&self, table: &TableHandle, encoded_name: &[u8]) -> FsResult<Option<RegionInfo>> {
@@ -207,7 +221,8 @@ impl Magic {
         Ok(match node {
             MagicNode::ScanStream(table, parts, form) => {
                 let request = parts.parse(&table.0.descriptor(), self.hooks.now_millis())?;
-                Box::new(ScanFile::open(Arc::clone(&table.0), Arc::clone(&self.hooks), &request, *form)?)
+                let viewer = self.viewer(table, caller)?;
+                Box::new(ScanFile::open(Arc::clone(&table.0), Arc::clone(&self.hooks), viewer, &request, *form)?)
             }
             MagicNode::ImportStream(table, form) => {
                 let (hooks, last) = (Arc::clone(&self.hooks), self.import_report(table));

@@ -1,5 +1,6 @@
 //! `.row.json`: the whole row as one JSON object; written, one atomic mutation of the row (contract.md, section 3).
 
+use super::access::{Viewer, carry_on};
 use super::file::{MagicFile, MagicOpened, slice};
 use super::forms::{Slot, explain, push_string, push_value};
 use super::hooks::{Change, MountHooks};
@@ -15,17 +16,23 @@ use std::sync::Arc;
 /// The largest document that is taken, in bytes.
 const MAX_DOCUMENT: usize = 300 << 20;
 
-/// The row as text: an object with a column a line, in key order, and a newline.
+/// The row as text: an object with a column a line, in key order, and a newline. What the viewer may not read is left out.
 ///
 /// # Errors
 /// What the store says.
-pub(super) fn row_text(table: &TableHandle, row: &Bytes, hooks: &dyn MountHooks) -> FsResult<Bytes> {
+pub(super) fn row_text(
+    table: &TableHandle,
+    row: &Bytes,
+    hooks: &dyn MountHooks,
+    mut viewer: Option<&mut Viewer>,
+) -> FsResult<Bytes> {
     let found = table.0.get(&Get::new(row.clone()))?;
     let hides = hooks.hides_any(table.id());
     let mut out = vec![b'{'];
     let mut first = true;
     for cell in &found.cells {
-        if hides && hooks.is_hidden(table.id(), row, cell.family(), cell.qualifier()) {
+        let hidden = hides && hooks.is_hidden(table.id(), row, cell.family(), cell.qualifier());
+        if hidden || !viewer.as_mut().is_none_or(|viewer| viewer.may_read(cell)) {
             continue;
         }
         out.extend_from_slice(if first { b"\n  " } else { b",\n  " });
@@ -54,9 +61,14 @@ impl RowJsonFile {
     }
 
     fn run(&mut self, document: Document) -> FsResult<()> {
-        let mutations = document.mutations(&self.row)?;
+        let mut mutations = document.mutations(&self.row)?;
         if mutations.is_empty() {
             return Ok(());
+        }
+        for mutation in &mut mutations {
+            if let Mutation::Put(put) = mutation {
+                carry_on(&self.table, &self.row, &mut put.cells)?;
+            }
         }
         self.table.0.mutate_row(RowMutations { row: self.row.clone(), mutations })?;
         self.hooks.changed(Change::Rows { table: self.table.id(), rows: vec![self.row.clone()] });

@@ -1,8 +1,9 @@
 //! Lines into mutations, mutations into the table in batches.
 
 use super::report::ImportReport;
+use crate::magic::access::carry_on;
 use crate::magic::forms::{self, BadHeader, Decoder, Incoming, IncomingCell, LineSink};
-use crate::magic::node::ImportForm;
+use crate::magic::node::{ImportForm, TableHandle};
 use crate::magic::scan::known_families;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
@@ -32,7 +33,7 @@ impl Importer {
         Importer {
             decoder: forms::decoder(form),
             lines: LinesIntoBatches {
-                table,
+                table: TableHandle(table),
                 descriptor,
                 batch: Vec::new(),
                 batch_lines: Vec::new(),
@@ -93,7 +94,7 @@ struct LineRange {
 
 /// Collects lines into mutations and writes these in batches.
 struct LinesIntoBatches {
-    table: Arc<dyn Table>,
+    table: TableHandle,
     descriptor: Arc<TableDescriptor>,
     batch: Vec<Mutation>,
     batch_lines: Vec<LineRange>,
@@ -180,17 +181,30 @@ impl LinesIntoBatches {
         }
     }
 
+    fn fail(&mut self, line: u64, mut error: FsError) {
+        error.reason = format!("the import stopped at line {line}: {}", error.reason);
+        self.failure.get_or_insert(error);
+    }
+
     /// Writes the batch. A mutation that can never succeed costs its lines; anything else ends the import.
     fn write(&mut self) {
         if self.batch.is_empty() || self.failure.is_some() {
             return;
         }
-        let batch = std::mem::take(&mut self.batch);
+        let mut batch = std::mem::take(&mut self.batch);
         let lines = std::mem::take(&mut self.batch_lines);
         self.batch_bytes = 0;
         let facts: Vec<(Bytes, u64)> =
             batch.iter().map(|mutation| (mutation.row().clone(), cells_of(mutation))).collect();
-        let results = self.table.batch(batch);
+        for mutation in &mut batch {
+            if let Mutation::Put(put) = mutation
+                && let Err(error) = carry_on(&self.table, &put.row, &mut put.cells)
+            {
+                self.fail(lines.first().map_or(0, |lines| lines.first), error);
+                return;
+            }
+        }
+        let results = self.table.0.batch(batch);
         for ((result, lines), (row, cells)) in results.into_iter().zip(lines).zip(facts) {
             match result {
                 Ok(_) => {
@@ -205,11 +219,7 @@ impl LinesIntoBatches {
                     let reason = error.to_string();
                     (lines.first..=lines.last).for_each(|line| self.report.reject(line, &reason));
                 }
-                Err(error) => {
-                    let mut error = FsError::from(error);
-                    error.reason = format!("the import stopped at line {}: {}", lines.first, error.reason);
-                    self.failure.get_or_insert(error);
-                }
+                Err(error) => self.fail(lines.first, error.into()),
             }
         }
     }

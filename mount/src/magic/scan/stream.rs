@@ -1,6 +1,7 @@
 //! An open form of a scan: rows are pulled from the engine as the reader reads.
 
 use super::parts::{ScanForm, ScanRequest};
+use crate::magic::access::Viewer;
 use crate::magic::file::{MagicFile, MagicOpened, read_only};
 use crate::magic::forms::{CellsEncoder, CsvEncoder, Encoder, JsonlEncoder, TsvEncoder, ValueForm};
 use crate::magic::hooks::MountHooks;
@@ -9,6 +10,7 @@ use crate::ops::{FsError, FsResult};
 use bytes::{Buf, Bytes};
 use cellfs::cell::Cell;
 use cellfs::client::{ResultScanner, RowResult, Scan, Table};
+use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ pub struct ScanFile {
     /// tsv and csv: the columns.
     columns: Vec<(Bytes, Bytes)>,
     versions: ValueForm,
+    viewer: Option<Arc<Mutex<Viewer>>>,
     run: Option<Run>,
 }
 
@@ -45,6 +48,7 @@ impl ScanFile {
     pub fn open(
         table: Arc<dyn Table>,
         hooks: Arc<dyn MountHooks>,
+        viewer: Option<Viewer>,
         request: &ScanRequest,
         form: ScanForm,
     ) -> FsResult<ScanFile> {
@@ -59,8 +63,10 @@ impl ScanFile {
         if only_rows && !scan.raw && !hooks.hides_any(table.id()) {
             scan.first_cell_only = true;
         }
+        // Row keys are no secret: who may list the table sees them.
+        let viewer = viewer.filter(|_| !only_rows).map(|viewer| Arc::new(Mutex::new(viewer)));
         let versions = if request.shows_versions() { ValueForm::Versions } else { ValueForm::Newest };
-        Ok(ScanFile { table, hooks, scan, form, columns, versions, run: None })
+        Ok(ScanFile { table, hooks, scan, form, columns, versions, viewer, run: None })
     }
 
     fn start(&self) -> FsResult<Run> {
@@ -73,9 +79,9 @@ impl ScanFile {
             ScanForm::Tsv => Box::new(TsvEncoder::new(self.columns.clone())),
             ScanForm::Csv => Box::new(CsvEncoder::new(self.columns.clone())),
         };
-        let encoder = match hooks {
-            Some(hooks) => Box::new(WithoutHidden { table: self.table.id(), hooks, encoder }),
-            None => encoder,
+        let encoder = match (hooks, &self.viewer) {
+            (None, None) => encoder,
+            (hooks, viewer) => Box::new(Filtered { table: self.table.id(), hooks, viewer: viewer.clone(), encoder }),
         };
         let scanner = if self.scan.limit == Some(0) { None } else { Some(self.table.scan(&self.scan)?) };
         Ok(Run { scanner, encoder, offset: 0, ready: Bytes::new(), begun: false })
@@ -208,21 +214,30 @@ impl Encoder for CountEncoder {
     }
 }
 
-/// Leaves out the cells that the mount hides.
-struct WithoutHidden {
+/// Leaves out the cells that the mount hides, and those that the reader may not read.
+struct Filtered {
     table: u64,
-    hooks: Arc<dyn MountHooks>,
+    hooks: Option<Arc<dyn MountHooks>>,
+    viewer: Option<Arc<Mutex<Viewer>>>,
     encoder: Box<dyn Encoder>,
 }
 
-impl Encoder for WithoutHidden {
+impl Filtered {
+    fn shows(&self, cell: &Cell) -> bool {
+        let hides =
+            |hooks: &Arc<dyn MountHooks>| hooks.is_hidden(self.table, cell.row(), cell.family(), cell.qualifier());
+        let may_read = |viewer: &Arc<Mutex<Viewer>>| viewer.lock().may_read(cell);
+        !self.hooks.as_ref().is_some_and(hides) && self.viewer.as_ref().is_none_or(may_read)
+    }
+}
+
+impl Encoder for Filtered {
     fn begin(&mut self, out: &mut Vec<u8>) {
         self.encoder.begin(out);
     }
 
     fn cells(&mut self, cells: &[Cell], more: bool, out: &mut Vec<u8>) {
-        let shown = |cell: &&Cell| !self.hooks.is_hidden(self.table, cell.row(), cell.family(), cell.qualifier());
-        let shown: Vec<Cell> = cells.iter().filter(shown).cloned().collect();
+        let shown: Vec<Cell> = cells.iter().filter(|cell| self.shows(cell)).cloned().collect();
         self.encoder.cells(&shown, more, out);
     }
 

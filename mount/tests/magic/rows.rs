@@ -1,0 +1,148 @@
+use crate::world::{ROOT, START, World};
+use bytes::Bytes;
+use cellfs::client::Table;
+use cellfs_mount::magic::{Change, MagicNode, Place};
+
+#[test]
+fn a_row_document_round_trips_and_is_one_mutation() {
+    let world = World::new();
+    world.schema("[family.cf]\nVERSIONS = 3\n[family.d]\n");
+    let text = "{\n  \"cf:\": \"e\",\n  \"cf:a%2Fb\": \"v\\n\",\n  \"d:x\": {\"$b64\": \"/w==\"}\n}\n";
+    world.write("row=r/.row.json", text).unwrap();
+    assert_eq!(world.read("row=r/.row.json"), text);
+    assert_eq!(world.magic.attributes(&world.find("row=r/.row.json").unwrap(), &ROOT).unwrap().size, text.len() as u64);
+    assert_eq!(
+        world.hooks.changes.lock().last(),
+        Some(&Change::Rows { table: world.table.id(), rows: vec!["r".into()] })
+    );
+    world.write("row=r/.row.json", "{\"cf:\": null, \"d:y\": \"new\"}").unwrap();
+    assert_eq!(world.read(".scan/cells").lines().count(), 3);
+    // A family deleted and written in one document holds what is written.
+    world.write("row=r/.row.json", "{\"cf:q\": \"w\", \"cf\": null}\n").unwrap();
+    assert_eq!(world.read(".scan/columns=cf:/jsonl"), "{\"row\": \"r\", \"cells\": {\"cf:q\": \"w\"}}\n");
+    world.write("row=r/.row.json", "null\n").unwrap();
+    assert_eq!(world.read("row=r/.row.json"), "{}\n");
+    assert_eq!(world.read(".scan/count"), "0\n");
+}
+
+#[test]
+fn a_document_runs_in_the_write_that_completes_it() {
+    let world = World::new();
+    let mut file = world.open_to_write("row=r/.row.json").unwrap();
+    file.write(0, b"{\"cf:a\": {\"$b64\": \"").unwrap();
+    file.write(19, b"YQ==\"}").unwrap();
+    assert_eq!(world.read(".scan/count"), "0\n");
+    file.write(25, b"}\n").unwrap();
+    assert_eq!(world.read(".scan/jsonl"), "{\"row\": \"r\", \"cells\": {\"cf:a\": \"a\"}}\n");
+    let error = file.write(27, b"{\"nope:a\": \"x\"}\n").unwrap_err();
+    assert_eq!(error.errno, libc::EINVAL);
+    assert!(error.reason.contains("cf"), "{error}");
+    assert_eq!(file.write(0, b"{\"cf:a\" 1}").unwrap_err().errno, libc::EINVAL);
+    file.write(0, b"{\"cf:a\": \"b\"").unwrap();
+    assert_eq!(file.flush().unwrap_err().errno, libc::EINVAL);
+    file.flush().unwrap();
+    assert_eq!(world.read("row=r/.row.json"), "{\n  \"cf:a\": \"a\"\n}\n");
+}
+
+#[test]
+fn the_key_is_the_bytes() {
+    let world = World::new();
+    let key = MagicNode::RowKey(cellfs_mount::magic::TableHandle(world.table.clone()), Bytes::from_static(b"\xff/\n"));
+    let found = world.magic.lookup(&Place::Row(&world.table, b"\xff/\n"), b".key").unwrap();
+    assert_eq!(found, Some(key.clone()));
+    assert_eq!(world.read_node(&key).unwrap(), b"\xff/\n");
+    assert_eq!(world.magic.attributes(&key, &ROOT).unwrap().size, 3);
+}
+
+fn versions() -> World {
+    let world = World::new();
+    world.schema("[family.cf]\nVERSIONS = 9\n[family.d]\n");
+    for timestamp in [5, 7, 9] {
+        world.put(b"r", b"cf:a", timestamp, format!("v{timestamp}").as_bytes());
+    }
+    world.put(b"r", b"cf:ab", 6, b"other");
+    world.put(b"r", b"d:", 8, b"d");
+    world
+}
+
+#[test]
+fn versions_are_listed_read_made_and_removed() {
+    let world = versions();
+    assert_eq!(world.list("row=r/.versions"), ["cf:a", "cf:ab", "d:"]);
+    assert_eq!(world.list("row=r/.versions/cf:a"), ["9", "7", "5"]);
+    assert_eq!(world.read("row=r/.versions/cf:a/7"), "v7");
+    let attributes = world.magic.attributes(&world.find("row=r/.versions/cf:a/7").unwrap(), &ROOT).unwrap();
+    assert_eq!((attributes.size, attributes.mtime_nanos, attributes.uid), (2, 7_000_000, 5));
+    assert_eq!(world.errno("row=r/.versions/cf:a/6"), libc::ENOENT);
+    assert_eq!(world.errno("row=r/.versions/cf:a/07"), libc::ENOENT);
+    assert!(world.list("row=r/.versions/cf:none").is_empty());
+    assert_eq!(world.errno("row=r/.versions/nope:a"), libc::ENOENT);
+
+    world.magic.unlink(&world.find("row=r/.versions/cf:a/7").unwrap()).unwrap();
+    assert_eq!(world.list("row=r/.versions/cf:a"), ["9", "7.del", "5"]);
+    assert_eq!(world.errno("row=r/.versions/cf:a/7"), libc::ENOENT);
+    assert_eq!(world.read("row=r/.versions/cf:a/7.del"), "");
+    let marker = world.find("row=r/.versions/cf:a/7.del").unwrap();
+    assert_eq!(world.magic.unlink(&marker).unwrap_err().errno, libc::EPERM);
+    let expected =
+        Change::Cell { table: world.table.id(), row: "r".into(), family: "cf".into(), qualifier: "a".into() };
+    assert_eq!(world.hooks.changes.lock().last(), Some(&expected));
+
+    let cell = world.find("row=r/.versions/cf:a").unwrap();
+    let flags = libc::O_WRONLY | libc::O_CREAT;
+    let (node, mut file) = world.magic.create(&Place::Magic(&cell), b"8", &ROOT, flags).unwrap();
+    assert_eq!(world.magic.attributes(&node, &ROOT).unwrap().size, 0);
+    file.write(0, b"ei").unwrap();
+    file.write(2, b"ght").unwrap();
+    assert_eq!(file.size(), Some(5));
+    file.flush().unwrap();
+    drop(file);
+    assert_eq!(world.list("row=r/.versions/cf:a"), ["9", "8", "7.del", "5"]);
+    assert_eq!(world.read("row=r/.versions/cf:a/8"), "eight");
+    for (name, errno) in [(&b"x"[..], libc::EINVAL), (b"08", libc::EINVAL), (b"8.del", libc::EPERM)] {
+        let refused = world.magic.create(&Place::Magic(&cell), name, &ROOT, flags).err().unwrap();
+        assert_eq!(refused.errno, errno);
+    }
+    let exclusive = world.magic.create(&Place::Magic(&cell), b"8", &ROOT, flags | libc::O_EXCL).err().unwrap();
+    assert_eq!(exclusive.errno, libc::EEXIST);
+    world.write("row=r/.versions/cf:a/5", "five").unwrap();
+    assert_eq!(world.read("row=r/.versions/cf:a/5"), "five");
+}
+
+#[test]
+fn a_new_version_without_content_is_empty() {
+    let world = versions();
+    let cell = world.find("row=r/.versions/cf:a").unwrap();
+    let (_, mut file) = world.magic.create(&Place::Magic(&cell), b"11", &ROOT, libc::O_WRONLY).unwrap();
+    file.flush().unwrap();
+    assert_eq!(world.read("row=r/.versions/cf:a/11"), "");
+    let mut file = world.magic.open(&world.find("row=r/.versions/cf:a/9").unwrap(), &ROOT, libc::O_RDWR).unwrap();
+    assert_eq!(file.read(0, 10).unwrap(), "v9");
+    file.truncate(1).unwrap();
+    file.write(3, b"x").unwrap();
+    file.flush().unwrap();
+    assert_eq!(world.read("row=r/.versions/cf:a/9"), "v\0\0x");
+    assert_eq!(file.write(64 << 20, b"x").unwrap_err().errno, libc::EFBIG);
+}
+
+#[test]
+fn tombstones_of_columns_and_families_show() {
+    let world = versions();
+    world.write("row=r/.row.json", "{\"cf:a\": null}\n").unwrap();
+    assert_eq!(world.list("row=r/.versions/cf:a"), [format!("{START}.del"), "9".into(), "7".into(), "5".into()]);
+    assert_eq!(world.read("row=r/.versions/cf:a/9"), "v9");
+    world.hooks.clock.add(10);
+    world.write("row=r/.row.json", "null\n").unwrap();
+    assert_eq!(world.list("row=r/.versions/d:"), [format!("{}.del", START + 10), "8".into()]);
+    assert_eq!(world.list("row=r/.versions"), ["cf:a", "cf:ab", "d:"]);
+}
+
+#[test]
+fn long_column_names_have_versions_too() {
+    let world = World::new();
+    let qualifier = vec![0xFE; 300];
+    world.put(b"r", &[b"cf:", &qualifier[..]].concat(), 4, b"x");
+    let names = world.list("row=r/.versions");
+    assert!(names[0].len() <= 255, "{names:?}");
+    assert_eq!(world.read(&format!("row=r/.versions/{}/4", names[0])), "x");
+}
