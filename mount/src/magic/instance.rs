@@ -23,14 +23,14 @@ cellfs: HBase's tables as directories. Names beginning with a dot are found, not
 .help                        this text
 .cellfs/                     the instance: version status metrics errors last-error
 NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .stats
-  TABLE/                     mkdir creates (with the default family), rmdir drops one without rows, mv renames
+  TABLE/                     mkdir creates (default family), rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
     .ctl                     write: flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY]
                                     | truncate NAME | drop NAME
     .stats .regions/N/stats  figures, a line each
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              FORM: keys count jsonl cells tsv csv
-    .import/FORM             write jsonl cells tsv csv; refused lines in .import/errors, counts in .import/last
+    .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
     ROW/                     mkdir, or write a cell into it; rm -r deletes
       .key .row.json         the raw row key; the whole row, also to write
       .versions/CELL/TS      every stored version; write, or rm, one of them

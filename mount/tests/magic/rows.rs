@@ -1,6 +1,5 @@
 use crate::world::{ROOT, START, World};
 use bytes::Bytes;
-use cellfs::client::Table;
 use cellfs_mount::magic::{Change, MagicNode, Place};
 
 #[test]

@@ -1,5 +1,5 @@
 use crate::world::{ROOT, World, attributes};
-use cellfs::client::{Admin, Table};
+use cellfs::client::Admin;
 use cellfs::schema::Compression;
 use cellfs_mount::magic::{Change, Place};
 use std::time::Duration;
