@@ -23,7 +23,7 @@ cellfs: HBase's tables as directories. Names beginning with a dot are found, not
 .help                        this text
 .cellfs/                     the instance: version status metrics errors last-error
 NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .stats
-  TABLE/                     mkdir creates (default family), rmdir drops one without rows, mv renames
+  TABLE/                     mkdir creates, rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
     .ctl                     write: flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY]
                                     | truncate NAME | drop NAME

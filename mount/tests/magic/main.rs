@@ -1,5 +1,12 @@
 //! The dot names over a real store, without a mount.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops where it meets what it does not expect"
+)]
+
 mod control;
 mod imports;
 mod rows;
