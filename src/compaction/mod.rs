@@ -7,5 +7,7 @@ mod select;
 mod throttle;
 
 pub use config::CompactionConfig;
-pub use select::{CompactionKind, CompactionRequest, Selection, StoreFileFacts, needs_compaction, select};
+pub use select::{
+    CompactionKind, CompactionRequest, Selection, StoreFileFacts, expired_files, needs_compaction, select,
+};
 pub use throttle::Throttle;

@@ -38,7 +38,7 @@ pub enum CompactionKind {
     Major,
     /// All files, since some are shared with another region.
     References,
-    /// Files in which everything has expired: they are dropped without being read.
+    /// Some files have wholly expired ([`expired_files`]): they are dropped without being read.
     Expired,
 }
 
@@ -56,6 +56,15 @@ pub fn needs_compaction(files: usize, config: &CompactionConfig) -> bool {
     files >= config.min_files
 }
 
+/// Which files have wholly expired. Never the newest (HBase `getUnneededFiles`), so that the store's newest sequence id stays known.
+pub fn expired_files(files: &[StoreFileFacts], expired_before: Option<i64>) -> Vec<bool> {
+    let newest = files.len().saturating_sub(1);
+    let expired = |(place, file): (usize, &StoreFileFacts)| {
+        place != newest && expired_before.is_some_and(|cutoff| file.max_timestamp < cutoff)
+    };
+    files.iter().enumerate().map(expired).collect()
+}
+
 /// Chooses among `files`, sorted oldest first (maximal sequence id ascending, then size descending), none of which is being compacted.
 ///
 /// `expired_before`: the timestamp below which everything of the family has expired, for families with TTL and without MIN_VERSIONS.
@@ -70,12 +79,8 @@ pub fn select(
         return None;
     }
     let all = 0..files.len();
-    if let Some(cutoff) = expired_before {
-        // Never the newest file (HBase getUnneededFiles), so that the store's newest sequence id stays known.
-        let run = files.iter().take(files.len() - 1).take_while(|file| file.max_timestamp < cutoff).count();
-        if run > 0 && request == CompactionRequest::Policy {
-            return Some(Selection { range: 0..run, kind: CompactionKind::Expired });
-        }
+    if expired_files(files, expired_before).contains(&true) {
+        return Some(Selection { range: all, kind: CompactionKind::Expired });
     }
     if files.iter().any(|file| file.is_reference) {
         return Some(Selection { range: all, kind: CompactionKind::References });
@@ -238,10 +243,13 @@ mod tests {
     fn expired_files_go_first_but_never_the_newest() {
         let config = CompactionConfig::default();
         let list = files(&[1, 1, 1]);
-        let chosen = select(&list, &config, CompactionRequest::Policy, 0, Some(1_000)).unwrap();
-        assert_eq!(chosen, Selection { range: 0..2, kind: CompactionKind::Expired });
+        assert_eq!(expired_files(&list, Some(1_000)), [true, true, false]);
+        assert_eq!(expired_files(&list, Some(100)), [true, false, false]);
+        assert_eq!(expired_files(&list, None), [false; 3]);
         let chosen = select(&list, &config, CompactionRequest::Policy, 0, Some(100)).unwrap();
-        assert_eq!(chosen, Selection { range: 0..1, kind: CompactionKind::Expired });
+        assert_eq!(chosen.kind, CompactionKind::Expired);
+        let chosen = select(&list, &config, CompactionRequest::Policy, 0, Some(0)).unwrap();
+        assert_eq!(chosen.kind, CompactionKind::Minor);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rewriting store files (HBase `HRegion.compact`, `Compactor`).
 
 use super::Region;
-use crate::compaction::{CompactionKind, CompactionRequest, Selection, select};
+use crate::compaction::{CompactionKind, CompactionRequest, Selection, expired_files, select};
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
 use crate::scanner::{FamilyRules, ScanPolicy, StoreScan, StoreScanner};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a compaction did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactionOutcome {
     /// Files that were replaced.
     pub files: usize,
@@ -34,38 +34,58 @@ impl Region {
         if self.stores.read().closed {
             return Ok(None);
         }
+        let expired_files = self.drop_expired_files(store)?;
         let files = store.files();
         let now = self.services.store.clock.now_millis();
-        let rules = FamilyRules::of(&store.descriptor(), now);
-        let expired_before = (rules.min_versions == 0).then(|| rules.ttl_millis.map(|_| rules.oldest_unexpired()));
         let facts: Vec<_> = files.iter().map(StoreFileView::facts).collect();
         let config = self.services.config();
-        let selection = select(&facts, &config.compaction, request, now, expired_before.flatten());
-        let Some(selection) = selection else { return Ok(None) };
-        self.run_compaction(store, &files, &selection).map(Some)
+        let outcome = match select(&facts, &config.compaction, request, now, None) {
+            Some(selection) => self.run_compaction(store, &files, &selection)?,
+            None if expired_files == 0 => return Ok(None),
+            None => CompactionOutcome::default(),
+        };
+        Ok(Some(CompactionOutcome { expired_files, ..outcome }))
     }
 
-    /// Compacts the files at `range`, oldest first: for tests that choose by themselves.
+    /// Drops files unread in which everything has expired, but never the newest; returns how many.
+    fn drop_expired_files(&self, store: &HStore) -> Result<usize> {
+        let files = store.files();
+        let now = self.services.store.clock.now_millis();
+        let facts: Vec<_> = files.iter().map(StoreFileView::facts).collect();
+        let expired = expired_files(&facts, expired_before(store, now));
+        let inputs: Vec<StoreFileView> =
+            files.iter().zip(&expired).filter(|(_, expired)| **expired).map(|(view, _)| view.clone()).collect();
+        if !inputs.is_empty() {
+            self.install(store, &inputs, None)?;
+        }
+        Ok(inputs.len())
+    }
+
+    /// Compacts the files that stand at `places`, oldest first, one behind the other: for tests that choose by themselves. Places without a
+    /// file, and files that have wholly expired, are passed over.
     ///
     /// # Errors
-    /// As [`Region::compact`]; [`Error::InvalidArgument`] for a range that is empty or beyond the files.
-    pub fn compact_range(&self, store: &HStore, range: std::ops::Range<usize>) -> Result<CompactionOutcome> {
+    /// As [`Region::compact`].
+    pub fn compact_files(&self, store: &HStore, places: &[usize]) -> Result<CompactionOutcome> {
         let _maintenance = self.maintenance.read();
         let _one = store.compaction.lock();
+        let before = store.files();
+        let chosen: Vec<u64> =
+            places.iter().filter_map(|place| Some(before.as_slice().get(*place)?.entry.file_id)).collect();
+        let expired_files = self.drop_expired_files(store)?;
         let files = store.files();
-        if range.is_empty() || range.end > files.len() {
-            return Err(Error::invalid(format!("no files {range:?} among {}", files.len())));
-        }
-        self.run_compaction(store, &files, &Selection { range, kind: CompactionKind::Minor })
+        let places = files.iter().enumerate().filter(|(_, view)| chosen.contains(&view.entry.file_id));
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+            return Ok(CompactionOutcome { expired_files, ..CompactionOutcome::default() });
+        };
+        let selection = Selection { range: *first..*last + 1, kind: CompactionKind::Minor };
+        Ok(CompactionOutcome { expired_files, ..self.run_compaction(store, &files, &selection)? })
     }
 
     fn run_compaction(&self, store: &HStore, files: &StoreFiles, selection: &Selection) -> Result<CompactionOutcome> {
         let inputs = files.as_slice().get(selection.range.clone()).unwrap_or(&[]);
         let all_files = inputs.len() == files.len();
-        if selection.kind == CompactionKind::Expired {
-            self.install(store, inputs, None)?;
-            return Ok(CompactionOutcome { files: 0, all_files: false, expired_files: inputs.len() });
-        }
         let written = self.rewrite(store, inputs, all_files)?;
         let counters = store.counters();
         counters.expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
@@ -137,7 +157,7 @@ impl Region {
         if let Some(since_millis) = since {
             edits.push(ManifestEdit::SetHistoryCompleteSince { region, family: family.clone(), since_millis });
         }
-        let entry = written.and_then(|written| written.entry);
+        let entry = written.map(|written| written.entry);
         let file_id = entry.as_ref().map(|entry| entry.file_id);
         if let Some(file) = entry.clone() {
             edits.push(ManifestEdit::AddStoreFile { region, family: family.clone(), file });
@@ -179,10 +199,8 @@ impl Region {
         let config = self.services.config();
         let now = self.services.store.clock.now_millis();
         let due = |store: &Arc<HStore>| {
-            let rules = FamilyRules::of(&store.descriptor(), now);
-            let expired_before = rules.ttl_millis.filter(|_| rules.min_versions == 0).map(|_| rules.oldest_unexpired());
             let facts: Vec<_> = store.files().iter().map(StoreFileView::facts).collect();
-            select(&facts, &config.compaction, CompactionRequest::Policy, now, expired_before).is_some()
+            select(&facts, &config.compaction, CompactionRequest::Policy, now, expired_before(store, now)).is_some()
         };
         self.stores().into_iter().filter(due).collect()
     }
@@ -191,4 +209,10 @@ impl Region {
     pub fn most_files(&self) -> usize {
         self.stores.read().stores.iter().map(|store| store.files().len()).max().unwrap_or(0)
     }
+}
+
+/// The timestamp below which everything in the store has expired; `None` where something may stay.
+fn expired_before(store: &HStore, now: i64) -> Option<i64> {
+    let rules = FamilyRules::of(&store.descriptor(), now);
+    rules.ttl_millis.filter(|_| rules.min_versions == 0).map(|_| rules.oldest_unexpired())
 }

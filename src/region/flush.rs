@@ -114,7 +114,7 @@ impl Region {
         let context = &self.services.store;
         let smallest_read_point = self.services.mvcc.smallest_read_point();
         let mut edits = Vec::new();
-        let mut files: Vec<Option<StoreFileView>> = Vec::with_capacity(snapshots.len());
+        let mut files: Vec<StoreFileView> = Vec::with_capacity(snapshots.len());
         let mut written_ids = Vec::new();
         let result = (|| {
             for snapshot in snapshots {
@@ -125,17 +125,12 @@ impl Region {
                     let region = self.id;
                     edits.push(ManifestEdit::SetHistoryCompleteSince { region, family: family.clone(), since_millis });
                 }
-                let Some(entry) = written.entry else {
-                    files.push(None);
-                    continue;
-                };
+                let entry = written.entry;
                 written_ids.push(entry.file_id);
                 edits.push(ManifestEdit::AddStoreFile { region: self.id, family, file: entry.clone() });
-                files.push(Some(snapshot.store.open_file(entry)?));
+                files.push(snapshot.store.open_file(entry)?);
             }
-            if !written_ids.is_empty() {
-                context.sync_directory()?;
-            }
+            context.sync_directory()?;
             edits.push(ManifestEdit::SetFlushedSequenceId { region: self.id, sequence_id: pending.sequence_id });
             self.services.commit(&edits)
         })();
@@ -163,7 +158,7 @@ impl Region {
         write_store_file(context, &descriptor, &mut scanner, &RowBounds::default(), request, &mut |_| Ok(()))
     }
 
-    fn publish(&self, snapshots: &[Snapshot], files: Vec<Option<StoreFileView>>, edits: &[ManifestEdit]) {
+    fn publish(&self, snapshots: &[Snapshot], files: Vec<StoreFileView>, edits: &[ManifestEdit]) {
         let stores = self.stores.write();
         for (snapshot, file) in snapshots.iter().zip(files) {
             snapshot.store.counters().flushes.fetch_add(1, Ordering::Relaxed);

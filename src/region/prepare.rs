@@ -135,6 +135,7 @@ impl<'a> Preparation<'a> {
             }
             return Ok(());
         }
+        let begin = self.cells.len();
         let mut occurrences: HashMap<(&Bytes, &Bytes), u32> = HashMap::new();
         for marker in &delete.markers {
             match marker {
@@ -162,6 +163,12 @@ impl<'a> Preparation<'a> {
                 }
                 DeleteMarker::Family { family, time } => {
                     let timestamp = self.family_marker_timestamp(row, family, *time)?;
+                    // HBase Delete.addFamily forgets what was added of the family before.
+                    let mut place = 0;
+                    self.cells.retain(|cell| {
+                        place += 1;
+                        place <= begin || cell.family() != family
+                    });
                     self.marker(row, family, b"", timestamp, CellType::DeleteFamily);
                 }
                 DeleteMarker::FamilyVersion { family, time } => {

@@ -110,6 +110,14 @@ impl Store {
         self.inner.run_pending_work()
     }
 
+    /// The open regions of a table, in key order: for tests and tools that look below [`crate::client::Admin`].
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSuchTable`].
+    pub fn open_regions(&self, name: &crate::client::TableName) -> Result<Vec<Arc<crate::region::Region>>> {
+        Ok(self.inner.catalog.read().table(name)?.regions().to_vec())
+    }
+
     /// Ends background work, writes everything to store files, syncs the log and releases the store once its last handle is gone.
     ///
     /// # Errors

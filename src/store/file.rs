@@ -69,7 +69,8 @@ impl StoreFileView {
         StoreFileFacts {
             file_id: self.entry.file_id,
             size: self.entry.size,
-            max_timestamp: self.entry.max_timestamp,
+            // A file without cells never counts as expired (HBase's tracker knows no time then).
+            max_timestamp: if self.entry.entries == 0 { i64::MAX } else { self.entry.max_timestamp },
             created_millis: self.entry.created_millis,
             is_reference: self.entry.is_reference,
             is_major: self.entry.major,

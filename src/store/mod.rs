@@ -131,10 +131,8 @@ impl HStore {
     }
 
     /// Publishes a flushed file and forgets the snapshot that is in it. The manifest has the file already.
-    pub fn publish_flush(&self, file: Option<StoreFileView>) {
-        if file.is_some() {
-            self.replace_files(&[], file.into_iter().collect());
-        }
+    pub fn publish_flush(&self, file: StoreFileView) {
+        self.replace_files(&[], vec![file]);
         self.memstore.clear_snapshot();
     }
 

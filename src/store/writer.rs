@@ -23,9 +23,8 @@ pub struct StoreFileRequest {
 /// What came of it.
 #[derive(Debug)]
 pub struct WrittenStoreFile {
-    /// The file; `None` when nothing was kept. HBase writes a file without cells then; here the manifest's flushed sequence id does that
-    /// file's only duty.
-    pub entry: Option<StoreFileEntry>,
+    /// The file. When nothing was kept it is one without cells, as HBase writes it.
+    pub entry: StoreFileEntry,
     /// What was left out.
     pub losses: Losses,
 }
@@ -63,9 +62,6 @@ pub fn write_store_file(
 ) -> Result<WrittenStoreFile> {
     scanner.seek(&bounds.start)?;
     let mut next = scanner.next_kept()?.filter(|cell| !bounds.is_behind(cell.row()));
-    if next.is_none() {
-        return Ok(WrittenStoreFile { entry: None, losses: scanner.losses() });
-    }
     let file_id = context.new_file_id();
     let mut write = || -> Result<StoreFileEntry> {
         let file = context.vfs.create_new(&context.file_path(file_id))?;
@@ -107,7 +103,7 @@ pub fn write_store_file(
         })
     };
     match write() {
-        Ok(entry) => Ok(WrittenStoreFile { entry: Some(entry), losses: scanner.losses() }),
+        Ok(entry) => Ok(WrittenStoreFile { entry, losses: scanner.losses() }),
         Err(error) => {
             context.discard(file_id);
             Err(error)

@@ -10,6 +10,7 @@
     reason = "a broken script or a missing member should end the test"
 )]
 
+mod engine;
 mod model;
 mod protocol;
 mod replay;
@@ -67,4 +68,9 @@ fn replay_all(ways: &[Make]) {
 #[test]
 fn the_matcher_answers_as_hbase() {
     replay_all(&[|| Box::new(model::Model::with_load_overhead(0)), || Box::new(model::Model::with_load_overhead(350))]);
+}
+
+#[test]
+fn the_engine_answers_as_hbase() {
+    replay_all(&[|| Box::new(engine::Engine::new())]);
 }
