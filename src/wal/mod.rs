@@ -99,7 +99,7 @@ impl Wal {
         next_sequence_id: u64,
     ) -> Result<Wal> {
         vfs.create_directory(directory)?;
-        if let Some(parent) = directory.parent() {
+        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             vfs.sync_directory(parent)?;
         }
         if !recovered.discard.is_empty() {
