@@ -99,9 +99,8 @@ impl Wal {
         next_sequence_id: u64,
     ) -> Result<Wal> {
         vfs.create_directory(directory)?;
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            vfs.sync_directory(parent)?;
-        }
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+        vfs.sync_directory(parent.unwrap_or(Path::new(".")))?;
         if !recovered.discard.is_empty() {
             for number in &recovered.discard {
                 vfs.remove_file(&segment::path(directory, *number))?;
