@@ -63,7 +63,7 @@ fn expansion_max(codec: Compression) -> usize {
     match codec {
         Compression::None => 1,
         Compression::Gz => 1032,
-        Compression::Snappy => 64,
+        Compression::Snappy => 22,
         Compression::Lz4 => 255,
         Compression::Zstd => 1 << 16,
     }
@@ -77,44 +77,53 @@ pub(crate) fn decompress(codec: Compression, payload: &[u8], size: usize) -> Par
     match codec {
         Compression::None => Ok(payload.to_vec()),
         Compression::Gz => gunzip(payload, size),
-        Compression::Zstd if payload.starts_with(&ZSTD_FRAME_MAGIC) => {
-            let mut out = vec![0; size];
-            inflate_chunk(codec, payload, &mut out).and_then(|filled| {
-                if filled == size { Ok(out) } else { Err(Damage::new("a block is shorter than its header says")) }
-            })
-        }
+        Compression::Zstd if payload.starts_with(&ZSTD_FRAME_MAGIC) => unframed_zstd(payload, size),
         Compression::Snappy | Compression::Lz4 | Compression::Zstd => unframe(codec, payload, size),
     }
 }
 
+fn unframed_zstd(payload: &[u8], size: usize) -> Parsed<Vec<u8>> {
+    if let Ok(Some(named)) = zstd::zstd_safe::get_frame_content_size(payload)
+        && named != size as u64
+    {
+        return Err(Damage::new(format!("a zstd frame of {named} bytes stands where {size} were due")));
+    }
+    let mut out = vec![0; size];
+    match inflate_chunk(Compression::Zstd, payload, &mut out)? {
+        filled if filled == size => Ok(out),
+        _ => Err(Damage::new("a block is shorter than its header says")),
+    }
+}
+
 fn gunzip(payload: &[u8], size: usize) -> Parsed<Vec<u8>> {
-    let mut out = Vec::with_capacity(size);
+    let mut out = Vec::with_capacity(size.min(payload.len().saturating_mul(8)));
     let mut stream = flate2::bufread::GzDecoder::new(payload).take(size as u64 + 1);
     stream.read_to_end(&mut out).map_err(|error| Damage::new(format!("gzip: {error}")))?;
     if out.len() == size { Ok(out) } else { Err(Damage::new("a gzip block is not as long as its header says")) }
 }
 
+/// Each frame names its size again, so memory is taken only for what two claims agree on.
 fn unframe(codec: Compression, payload: &[u8], size: usize) -> Parsed<Vec<u8>> {
     let mut input = Input::new(payload);
-    let mut out = vec![0; size];
-    let mut filled = 0;
+    let mut out = Vec::new();
     while !input.is_empty() {
-        let frame_end = filled + input.length()?;
+        let frame_end = out.len().saturating_add(input.length()?);
         if frame_end > size {
             return Err(Damage::new("a compressed frame is longer than its block"));
         }
+        let mut filled = out.len();
+        out.resize(frame_end, 0);
         while filled < frame_end {
             let length = input.length()?;
             let chunk = input.take(length)?;
-            let room = out.get_mut(filled..frame_end).unwrap_or(&mut []);
-            let count = inflate_chunk(codec, chunk, room)?;
+            let count = inflate_chunk(codec, chunk, out.get_mut(filled..).unwrap_or(&mut []))?;
             if count == 0 {
                 return Err(Damage::new("a compressed chunk is empty"));
             }
             filled += count;
         }
     }
-    if filled == size { Ok(out) } else { Err(Damage::new("a block is shorter than its header says")) }
+    if out.len() == size { Ok(out) } else { Err(Damage::new("a block is shorter than its header says")) }
 }
 
 thread_local! {

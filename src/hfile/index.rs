@@ -122,7 +122,8 @@ impl IndexBlock {
 /// Parses what follows the entries of a multi-level root.
 pub(crate) fn parse_mid_key(bytes: &[u8]) -> Parsed<MidKey> {
     let mut input = Input::new(bytes);
-    Ok(MidKey { leaf: BlockPointer { offset: input.offset()?, len: input.length()? }, entry: input.length()? })
+    let mid = MidKey { leaf: BlockPointer { offset: input.offset()?, len: input.length()? }, entry: input.length()? };
+    if input.is_empty() { Ok(mid) } else { Err(Damage::new("a root index has bytes behind its mid-key")) }
 }
 
 /// Entries of an index block that is being built.

@@ -384,12 +384,13 @@ fn load_on_open(file: &dyn File, trailer: &FileTrailer, end: u64, codec: Compres
     let (root, mid_key) = section
         .next(BlockType::RootIndex)
         .and_then(|payload| IndexBlock::parse_root(&payload, trailer.data_index_count() as usize))
-        .and_then(|(root, rest)| Ok((root, if levels > 1 { Some(parse_mid_key(&rest)?) } else { None })))
+        .and_then(|(root, rest)| Ok((root, mid_key_behind(&rest, levels)?)))
         .map_err(at(offset))?;
     let offset = section.offset;
-    let (meta_index, _) = section
+    let meta_index = section
         .next(BlockType::RootIndex)
         .and_then(|payload| IndexBlock::parse_root(&payload, trailer.meta_index_count() as usize))
+        .and_then(|(index, rest)| mid_key_behind(&rest, 1).map(|_| index))
         .map_err(at(offset))?;
     let offset = section.offset;
     if offset != trailer.file_info_offset() {
@@ -412,6 +413,15 @@ fn load_on_open(file: &dyn File, trailer: &FileTrailer, end: u64, codec: Compres
         }
     }
     Ok(LoadOnOpen { root, mid_key, meta_index, file_info, general_bloom, delete_family_bloom })
+}
+
+/// What follows the entries of a root: the mid-key if there are levels below, else nothing. A wrong count of entries shows here.
+fn mid_key_behind(rest: &[u8], levels: u32) -> Parsed<Option<MidKey>> {
+    match (levels > 1, rest.is_empty()) {
+        (true, _) => parse_mid_key(rest).map(Some),
+        (false, true) => Ok(None),
+        (false, false) => Err(Damage::new("a root index has bytes behind its entries")),
+    }
 }
 
 /// Blocks one after the other.

@@ -1,5 +1,8 @@
 //! Round trips of written files against a sorted `Vec`.
 
+mod distrust;
+mod model;
+
 use super::*;
 use crate::cell::{Cell, CellScanner, CellType, compare};
 use crate::error::{Error, Result};
