@@ -29,13 +29,35 @@ pub fn leading_bytes(bytes: &[u8]) -> u64 {
 
 /// The order of [`compare`] on flat keys (HFile index keys), without sequence ids. Keys that are too short sort as if padded with nothing.
 pub fn compare_flat_keys(left: &[u8], right: &[u8]) -> Ordering {
-    let (l, r) = (FlatKey::parse(left), FlatKey::parse(right));
-    l.row
-        .cmp(r.row)
-        .then_with(|| l.family.cmp(r.family))
-        .then_with(|| l.qualifier.cmp(r.qualifier))
-        .then_with(|| r.timestamp.cmp(&l.timestamp))
-        .then_with(|| r.type_code.cmp(&l.type_code))
+    FlatKeyProbe::new(right).compare_to_probe(left)
+}
+
+/// One flat key that many are compared with: it is taken apart once.
+pub(crate) struct FlatKeyProbe<'a>(FlatKey<'a>);
+
+impl<'a> FlatKeyProbe<'a> {
+    pub(crate) fn new(key: &'a [u8]) -> FlatKeyProbe<'a> {
+        FlatKeyProbe(FlatKey::parse(key))
+    }
+
+    /// How `stored` sorts relative to the probe, as [`compare_flat_keys`] has it.
+    pub(crate) fn compare_to_probe(&self, stored: &[u8]) -> Ordering {
+        // Most keys differ in the row: the rest is looked at only when it counts.
+        match row_of(stored).cmp(self.0.row) {
+            Ordering::Equal => {}
+            order => return order,
+        }
+        let (l, r) = (FlatKey::parse(stored), &self.0);
+        l.family
+            .cmp(r.family)
+            .then_with(|| l.qualifier.cmp(r.qualifier))
+            .then_with(|| r.timestamp.cmp(&l.timestamp))
+            .then_with(|| r.type_code.cmp(&l.type_code))
+    }
+
+    pub(crate) fn row(&self) -> &'a [u8] {
+        self.0.row
+    }
 }
 
 struct FlatKey<'a> {
@@ -46,13 +68,15 @@ struct FlatKey<'a> {
     type_code: u8,
 }
 
+fn row_of(key: &[u8]) -> &[u8] {
+    let row_len = key.first_chunk::<2>().map_or(0, |be| usize::from(u16::from_be_bytes(*be)));
+    key.get(2..2 + row_len).unwrap_or(&[])
+}
+
 impl<'a> FlatKey<'a> {
     fn parse(key: &'a [u8]) -> FlatKey<'a> {
-        let row_len = match key {
-            [high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
-            _ => 0,
-        };
-        let row = key.get(2..2 + row_len).unwrap_or(&[]);
+        let row_len = key.first_chunk::<2>().map_or(0, |be| usize::from(u16::from_be_bytes(*be)));
+        let row = row_of(key);
         let family_len = key.get(2 + row_len).copied().map_or(0, usize::from);
         let family_start = 3 + row_len;
         let family = key.get(family_start..family_start + family_len).unwrap_or(&[]);

@@ -13,6 +13,7 @@ mod comparator;
 mod scanner;
 mod tag;
 
+pub(crate) use comparator::FlatKeyProbe;
 pub use comparator::{compare, compare_flat_keys, compare_rows_and_columns, leading_bytes};
 pub use scanner::CellScanner;
 pub use tag::{Tag, TagIterator, encode_tags, tag_type};

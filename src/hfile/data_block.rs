@@ -8,7 +8,8 @@
 //! step costs no parsing of its neighbours, and cells are slices that share the block's bytes.
 
 use super::input::{Damage, Input, Parsed};
-use crate::cell::{self, Cell, compare_flat_keys};
+use super::row_prefix::RowPrefixes;
+use crate::cell::{self, Cell, FlatKeyProbe};
 use bytes::Bytes;
 use std::cmp::Ordering;
 
@@ -26,6 +27,7 @@ pub(crate) struct DataBlock {
     layout: CellLayout,
     /// Where each cell begins.
     starts: Box<[u32]>,
+    rows: RowPrefixes,
     /// Where the last cell ends.
     end: usize,
 }
@@ -49,10 +51,12 @@ impl DataBlock {
             starts.push(u32::try_from(start).map_err(|_| Damage::new("a data block is over 4 GiB"))?);
             check_cell(&mut input, layout).map_err(|damage| damage.in_cell(starts.len() - 1))?;
         }
-        if starts.is_empty() {
+        let (Some(first), Some(last)) = (starts.first(), starts.last()) else {
             return Err(Damage::new("a data block has no cells"));
-        }
-        Ok(DataBlock { end: cells.len(), bytes: cells, layout, starts: starts.into_boxed_slice() })
+        };
+        let row = |start: &u32| row_at(&cells, *start as usize);
+        let rows = RowPrefixes::new(row(first), row(last), starts.iter().map(row));
+        Ok(DataBlock { end: cells.len(), rows, bytes: cells, layout, starts: starts.into_boxed_slice() })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -61,7 +65,7 @@ impl DataBlock {
 
     /// Memory it takes in the cache.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.len() + self.starts.len() * 4 + size_of::<DataBlock>()
+        self.bytes.len() + self.starts.len() * 4 + self.rows.heap_bytes() + size_of::<DataBlock>()
     }
 
     /// A copy that pins no more memory than its own bytes: the block may be a slice of a larger read.
@@ -108,10 +112,10 @@ impl DataBlock {
     }
 
     /// Compares cell `index` with `key`; past the end everything is greater.
-    fn compare(&self, index: usize, key: &Cell) -> Ordering {
+    fn compare(&self, index: usize, key: &Cell, probe: &FlatKeyProbe<'_>) -> Ordering {
         let Some((_, bytes)) = self.cell_bytes(index) else { return Ordering::Greater };
         let key_len = bytes.first_chunk::<4>().map_or(0, |be| u32::from_be_bytes(*be) as usize);
-        match compare_flat_keys(bytes.get(8..8 + key_len).unwrap_or(&[]), key.key()) {
+        match probe.compare_to_probe(bytes.get(8..8 + key_len).unwrap_or(&[])) {
             Ordering::Equal => {
                 let own = self.extent(bytes).map_or(0, |extent| extent.sequence_id);
                 key.sequence_id().cmp(&own)
@@ -122,18 +126,20 @@ impl DataBlock {
 
     /// The number of the first cell at or after `key`; [`DataBlock::len`] when there is none.
     pub(crate) fn lower_bound(&self, key: &Cell) -> usize {
-        self.lower_bound_between(key, 0, self.len())
+        let range = self.rows.range(key.row());
+        self.lower_bound_between(key, range.start, range.end)
     }
 
     /// As [`DataBlock::lower_bound`], but not before cell `from`; cheap when the answer is near.
     pub(crate) fn lower_bound_from(&self, key: &Cell, from: usize) -> usize {
+        let probe = FlatKeyProbe::new(key.key());
         let (mut low, mut step) = (from, 1);
         while low < self.len() {
-            let probe = low + step - 1;
-            if probe >= self.len() || self.compare(probe, key) != Ordering::Less {
-                return self.lower_bound_between(key, low, probe.min(self.len()));
+            let at = low + step - 1;
+            if at >= self.len() || self.compare(at, key, &probe) != Ordering::Less {
+                return self.lower_bound_between(key, low, at.min(self.len()));
             }
-            low = probe + 1;
+            low = at + 1;
             step *= 2;
         }
         self.len()
@@ -141,9 +147,10 @@ impl DataBlock {
 
     /// The first cell in `[low, high)` at or after `key`, or `high`.
     fn lower_bound_between(&self, key: &Cell, mut low: usize, mut high: usize) -> usize {
+        let probe = FlatKeyProbe::new(key.key());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.compare(middle, key) == Ordering::Less {
+            if self.compare(middle, key, &probe) == Ordering::Less {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -151,6 +158,13 @@ impl DataBlock {
         }
         low
     }
+}
+
+/// The row of the cell that begins at `start`.
+fn row_at(cells: &[u8], start: usize) -> &[u8] {
+    let key = cells.get(start + 8..).unwrap_or(&[]);
+    let len = key.first_chunk::<2>().map_or(0, |be| usize::from(u16::from_be_bytes(*be)));
+    key.get(2..2 + len).unwrap_or(&[])
 }
 
 fn check_cell(input: &mut Input<'_>, layout: CellLayout) -> Parsed<()> {

@@ -6,7 +6,8 @@
 //! ```
 
 use super::input::{Damage, Input, Parsed, put_vlong, vlong_len};
-use crate::cell::{Cell, compare_flat_keys};
+use super::row_prefix::RowPrefixes;
+use crate::cell::{Cell, FlatKeyProbe};
 use bytes::{BufMut, Bytes};
 use std::cmp::Ordering;
 
@@ -30,6 +31,8 @@ struct Entry {
 pub(crate) struct IndexBlock {
     payload: Bytes,
     entries: Vec<Entry>,
+    /// Of flat keys only: names in other indexes are not taken apart.
+    rows: RowPrefixes,
 }
 
 /// The leaf and the entry in it that point to a multi-level index's middle block.
@@ -56,7 +59,7 @@ impl IndexBlock {
             entries.push(Entry { pointer, key_start, key_end: key_start + length as u32 });
         }
         let rest = super::input::share(payload, input.rest());
-        Ok((IndexBlock { payload: payload.clone(), entries }, rest))
+        Ok((IndexBlock { payload: payload.clone(), entries, rows: RowPrefixes::default() }.with_rows(), rest))
     }
 
     /// A leaf or intermediate block.
@@ -84,7 +87,15 @@ impl IndexBlock {
         if !input.is_empty() {
             return Err(Damage::new("an index block has bytes behind its entries"));
         }
-        Ok(IndexBlock { payload: payload.clone(), entries })
+        Ok(IndexBlock { payload: payload.clone(), entries, rows: RowPrefixes::default() }.with_rows())
+    }
+
+    fn with_rows(mut self) -> IndexBlock {
+        let row = |entry: &Entry| FlatKeyProbe::new(self.key_of(entry)).row();
+        if let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) {
+            self.rows = RowPrefixes::new(row(first), row(last), self.entries.iter().map(row));
+        }
+        self
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -93,7 +104,7 @@ impl IndexBlock {
 
     /// Memory it takes in the cache.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.payload.len() + self.entries.len() * size_of::<Entry>()
+        self.payload.len() + self.entries.len() * size_of::<Entry>() + self.rows.heap_bytes()
     }
 
     pub(crate) fn pointer(&self, index: usize) -> Option<BlockPointer> {
@@ -110,7 +121,11 @@ impl IndexBlock {
 
     /// The last entry whose key is at or before `key` by cell order, or the first entry.
     pub(crate) fn find(&self, key: &Cell) -> usize {
-        self.find_by(|entry| compare_flat_keys(entry, key.key())).unwrap_or(0)
+        let ties = self.rows.range(key.row());
+        let probe = FlatKeyProbe::new(key.key());
+        let tied = self.entries.get(ties.clone()).unwrap_or(&[]);
+        let before = tied.partition_point(|entry| probe.compare_to_probe(self.key_of(entry)) != Ordering::Greater);
+        (ties.start + before).saturating_sub(1)
     }
 
     /// The last entry whose key does not compare greater.
@@ -238,7 +253,7 @@ fn shortest_between(left: &[u8], right: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::CellType;
+    use crate::cell::{CellType, compare_flat_keys};
 
     #[test]
     fn separators_lie_between() {

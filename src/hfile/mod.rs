@@ -20,6 +20,7 @@ mod index_writer;
 mod info;
 mod input;
 mod reader;
+mod row_prefix;
 mod scanner;
 #[cfg(test)]
 mod tests;
