@@ -143,7 +143,7 @@ fn play(scanner: &mut HFileScanner, cells: &[Cell], moves: &[Move]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn files_hold_what_was_written((cells, options, moves) in (cells(), options(), moves())) {
