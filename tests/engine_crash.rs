@@ -106,8 +106,7 @@ impl World {
             Err(Error::NoSuchTable(_)) => {
                 let family = ColumnFamilyDescriptor { block_size: 1024, ..Default::default() };
                 let descriptor = TableDescriptor::default().family("f", family);
-                let attributes =
-                    TableAttributes { mode: 0o755, uid: 0, gid: 0, changed_millis: 0, modified_millis: 0 };
+                let attributes = TableAttributes { mode: 0o755, uid: 0, gid: 0, changed_millis: 0, modified_millis: 0 };
                 store.create_table(&name(), descriptor, &[], attributes)?
             }
             Err(error) => return Err(error),
@@ -343,13 +342,7 @@ fn a_short_write_at_every_operation_loses_nothing_acknowledged() {
 #[test]
 fn a_read_that_fails_gives_an_error_and_harms_nothing() {
     for skip in 0..200 {
-        let rule = FaultRule {
-            operation: Some(SimOperation::Read),
-            path: None,
-            skip,
-            times: 1,
-            fault: Fault::Eio,
-        };
+        let rule = FaultRule { operation: Some(SimOperation::Read), path: None, skip, times: 1, fault: Fault::Eio };
         fail_once(|vfs| vfs.add_fault(rule.clone()), &format!("read {skip}"));
     }
 }

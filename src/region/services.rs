@@ -43,7 +43,7 @@ impl Default for RegionConfig {
             durability: Durability::SyncWal,
             compaction: CompactionConfig::default(),
             busy_timeout: Duration::from_secs(60),
-            space_reserve: 16 << 20,
+            space_reserve: 8 << 20,
         }
     }
 }
