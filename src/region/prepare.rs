@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::schema::ROW_ATTRIBUTES_FAMILY;
 use crate::store::Newest;
 use bytes::{Bytes, BytesMut};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Cells larger than this are encoded outside of the region's arena, so that a large value never holds up others.
 const LARGE_CELL: usize = 64 << 10;
@@ -23,13 +24,44 @@ pub struct Preparation<'a> {
     /// What puts stamped "now" get: now, or the matched cell's timestamp if that is later (HBASE-14054).
     put_time: i64,
     pub(super) cells: Vec<Cell>,
+    pending: PendingColumns,
+}
+
+/// Which columns the cells of a request are in, so that looking for the newest of a column does not walk them all: a batch has thousands, and each
+/// put that must come after the newest asks. Built only when asked; may hold columns of cells that were taken back.
+#[derive(Default)]
+struct PendingColumns {
+    /// Cells that are counted in.
+    counted: usize,
+    columns: HashSet<u64>,
+    /// A marker of a family concerns columns that are not named.
+    family_markers: bool,
+}
+
+impl PendingColumns {
+    fn may_concern(&mut self, cells: &[Cell], row: &[u8], family: &[u8], qualifier: &[u8]) -> bool {
+        for cell in cells.get(self.counted.min(cells.len())..).unwrap_or(&[]) {
+            self.columns.insert(column_hash(cell.row(), cell.family(), cell.qualifier()));
+            self.family_markers |= is_family_marker(cell);
+        }
+        self.counted = cells.len();
+        self.family_markers || self.columns.contains(&column_hash(row, family, qualifier))
+    }
+}
+
+fn column_hash(row: &[u8], family: &[u8], qualifier: &[u8]) -> u64 {
+    xxh3_64_with_seed(qualifier, xxh3_64_with_seed(family, xxh3_64(row)))
+}
+
+fn is_family_marker(cell: &Cell) -> bool {
+    matches!(cell.cell_type(), CellType::DeleteFamily | CellType::DeleteFamilyVersion)
 }
 
 impl<'a> Preparation<'a> {
     /// Nothing yet, as of the clock's now.
     pub fn new(region: &'a Region) -> Preparation<'a> {
         let now = region.services().store.clock.now_millis();
-        Preparation { region, now, put_time: now, cells: Vec::new() }
+        Preparation { region, now, put_time: now, cells: Vec::new(), pending: PendingColumns::default() }
     }
 
     /// Evaluates a condition on `row`; when it holds, puts stamped "now" are not older than what it found.
@@ -54,6 +86,7 @@ impl<'a> Preparation<'a> {
             Ok(()) => Ok(self.cells.len() - before),
             Err(error) => {
                 self.cells.truncate(before);
+                self.pending.counted = self.pending.counted.min(before);
                 Err(error)
             }
         }
@@ -103,7 +136,7 @@ impl<'a> Preparation<'a> {
         Ok(())
     }
 
-    fn put_timestamp(&self, row: &[u8], cell: &PutCell) -> Result<i64> {
+    fn put_timestamp(&mut self, row: &[u8], cell: &PutCell) -> Result<i64> {
         match cell.time {
             WriteTime::Now | WriteTime::At(LATEST_TIMESTAMP) => Ok(self.put_time),
             WriteTime::At(timestamp) => Ok(timestamp),
@@ -169,6 +202,7 @@ impl<'a> Preparation<'a> {
                         place += 1;
                         place <= begin || cell.family() != family
                     });
+                    self.pending.counted = self.pending.counted.min(begin);
                     self.marker(row, family, b"", timestamp, CellType::DeleteFamily);
                 }
                 DeleteMarker::FamilyVersion { family, time } => {
@@ -208,14 +242,16 @@ impl<'a> Preparation<'a> {
     }
 
     /// The newest cells that concern a column: stored ones, and those of this request.
-    fn newest_of_column(&self, row: &[u8], family: &[u8], qualifier: &[u8], floor: i64) -> Result<Newest> {
+    fn newest_of_column(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], floor: i64) -> Result<Newest> {
         let mut newest = match self.region.view_locked(family) {
             Some(view) => view.newest_of_column(row, qualifier, floor)?,
             None => Newest::default(),
         };
+        if !self.pending.may_concern(&self.cells, row, family, qualifier) {
+            return Ok(newest);
+        }
         for cell in &self.cells {
-            let family_marker = matches!(cell.cell_type(), CellType::DeleteFamily | CellType::DeleteFamilyVersion);
-            let concerns = cell.qualifier() == qualifier || family_marker;
+            let concerns = cell.qualifier() == qualifier || is_family_marker(cell);
             if concerns && cell.timestamp() >= floor && cell.row() == row && cell.family() == family {
                 newest.note(cell.cell_type(), cell.timestamp());
             }
