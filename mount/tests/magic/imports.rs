@@ -45,6 +45,20 @@ fn imports_are_newer_than_what_is_there() {
 }
 
 #[test]
+fn a_column_that_comes_again_in_one_stream_is_newer_each_time() {
+    let world = World::new();
+    world.schema("[family.cf]\nVERSIONS = 9\n");
+    let lines = "row,cf:x\nr,1\ns,1\nr,2\nr,3\ns,2\n";
+    world.write(".import/csv", lines).unwrap();
+    assert_eq!(world.read(".scan/jsonl").matches("\"3\"").count(), 1);
+    let expected = ["3", "2", "1"]
+        .iter()
+        .zip([2, 1, 0])
+        .map(|(value, after)| format!("r\tcf:x\t{}\tput\t{value}\n", START + after));
+    assert_eq!(world.read(".scan/stop=s/versions=all/cells"), expected.collect::<String>());
+}
+
+#[test]
 fn a_stream_in_pieces_is_one_import() {
     let world = World::new();
     let text = b"row\tcf:a\tcf:b\nr1\tx\t\nr2\t\ty\nr3\tz";
