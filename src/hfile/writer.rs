@@ -159,7 +159,7 @@ impl HFileWriter {
             .map_err(|error| Error::io("make a compressor for", file.path(), error))?;
         let output = Output {
             file,
-            pending: Vec::with_capacity(WRITE_LEN + options.block_size),
+            pending: Vec::with_capacity(WRITE_LEN + options.block_size.min(WRITE_LEN)),
             written: 0,
             compressor,
             checksum: options.checksum,
