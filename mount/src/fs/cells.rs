@@ -157,6 +157,25 @@ impl Pending {
     pub fn size(&self) -> u64 {
         self.content.as_ref().map_or(0, |content| content.as_slice().len() as u64)
     }
+
+    /// True if some writer opened with O_TRUNC and nothing has happened since: its process sees an empty file.
+    pub fn is_marked(&self) -> bool {
+        self.writers.iter().any(|writer| writer.truncate_mark)
+    }
+
+    /// Does what the marks announced; returns the bytes that went.
+    pub fn apply_marks(&mut self) -> u64 {
+        if !self.is_marked() {
+            return 0;
+        }
+        let gone = self.size();
+        self.content = Some(Content::default());
+        for writer in self.writers.iter_mut().filter(|writer| writer.truncate_mark) {
+            writer.truncate_mark = false;
+            writer.dirty = true;
+        }
+        gone
+    }
 }
 
 /// One open handle that can write.

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use cellfs::cell::Cell;
 use cellfs::client::{ResultScanner, Scan};
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -310,14 +311,14 @@ impl CellFs {
             (Some(ahead), None) => Some(ahead.clone()),
             (None, kept) => kept,
         };
-        source.last.clone_from(&next);
-        Ok(next.map(|row| {
-            let name = match names::row_name(&row) {
-                std::borrow::Cow::Borrowed(_) => row.clone(),
-                std::borrow::Cow::Owned(name) => name.into(),
-            };
-            Item::new(name, Node::Row(source.table.clone(), row), FileKind::Directory)
-        }))
+        // At the end `last` stays: the kernel asks once more.
+        let Some(row) = next else { return Ok(None) };
+        source.last = Some(row.clone());
+        let name = match names::row_name(&row) {
+            Cow::Borrowed(_) => row.clone(),
+            Cow::Owned(name) => name.into(),
+        };
+        Ok(Some(Item::new(name, Node::Row(source.table.clone(), row), FileKind::Directory)))
     }
 
     fn next_cell(&self, source: &mut CellSource) -> FsResult<Option<Item>> {

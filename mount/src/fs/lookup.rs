@@ -297,7 +297,8 @@ impl CellFs {
                 .map(|version| (show_version(&version, inode.number, defaults), lifetime(&version))));
         };
         let dirty = pending.is_dirty_for(caller.pid);
-        let (size, changed) = (pending.size(), pending.changed_millis);
+        let size = if pending.is_marked() { 0 } else { pending.size() };
+        let changed = pending.changed_millis;
         let (creating, set) = (pending.creating, pending.attributes);
         let shown = match creating {
             Some(creation) => {
@@ -384,6 +385,7 @@ fn orphan_attributes(inode: &Inode) -> Attributes {
         (Some(pending), known) => {
             let own = pending.attributes.or_else(|| known.as_ref().map(Version::own)).unwrap_or_default();
             let size = match (&pending.content, known) {
+                _ if pending.is_marked() => 0,
                 (None, Some(known)) => known.size,
                 _ => pending.size(),
             };

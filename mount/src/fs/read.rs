@@ -81,6 +81,7 @@ impl CellFs {
 }
 
 fn read_pending(state: &InodeState, offset: u64, size: usize) -> Bytes {
-    let content = state.cell.pending.as_ref().and_then(|pending| pending.content.as_ref());
+    let pending = state.cell.pending.as_ref().filter(|pending| !pending.is_marked());
+    let content = pending.and_then(|pending| pending.content.as_ref());
     content.map(|content: &Content| content.read(offset, size)).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! write(2), close(2) and the last close of cells and scratch files.
 
-use super::cells::Content;
+use super::cells::{Content, Pending};
 use super::handle::FileHandle;
 use super::inode::{Inode, InodeState, Node};
 use super::{CellFs, refuse};
@@ -95,20 +95,12 @@ impl CellFs {
         let InodeState { cell: file, .. } = &mut *state;
         let pending = file.pending.get_or_insert_default();
         let dirty = pending.is_dirty();
-        let marked = match pending.writer(handle) {
-            Some(writer) => {
-                writer.used_by(caller.pid);
-                std::mem::take(&mut writer.truncate_mark)
-            }
-            None => false,
-        };
-        let base = pending.base;
-        let missing = pending.content.is_none();
-        if marked {
-            if matches!(node, Node::Scratch(_)) {
-                self.state.scratch.release(pending.size(), false);
-            }
-            pending.content = Some(Content::default());
+        if let Some(writer) = pending.writer(handle) {
+            writer.used_by(caller.pid);
+        }
+        let (base, missing) = (pending.base, pending.content.is_none());
+        if pending.is_marked() {
+            self.truncate_marked(pending, node);
         } else if let Some(cell) = cell {
             let stale = missing || !dirty && self.committed(state, cell)?.map(|version| version.id) != base;
             if stale {
@@ -119,6 +111,14 @@ impl CellFs {
             state.cell.pending.get_or_insert_default().content = Some(Content::new(value));
         }
         Ok(state.cell.pending.get_or_insert_default().content.get_or_insert_default())
+    }
+
+    /// The truncations that opens have announced happen now.
+    fn truncate_marked(&self, pending: &mut Pending, node: &Node) {
+        let gone = pending.apply_marks();
+        if matches!(node, Node::Scratch(_)) {
+            self.state.scratch.release(gone, false);
+        }
     }
 
     /// Takes the committed value as the working copy.
@@ -157,19 +157,10 @@ impl CellFs {
     pub(super) fn commit_handle(&self, inode: &Arc<Inode>, state: &mut InodeState, handle: u64) -> FsResult<()> {
         let node = inode.node();
         let Some(pending) = state.cell.pending.as_mut() else { return Ok(()) };
-        let size = pending.size();
-        let Some(writer) = pending.writer(handle) else { return Ok(()) };
-        if !writer.is_dirty() {
+        if !pending.writer(handle).is_some_and(|writer| writer.is_dirty()) {
             return Ok(());
         }
-        let marked = std::mem::take(&mut writer.truncate_mark);
-        writer.dirty = true;
-        if marked {
-            pending.content = Some(Content::default());
-            if matches!(node, Node::Scratch(_)) {
-                self.state.scratch.release(size, false);
-            }
-        }
+        self.truncate_marked(pending, &node);
         let result = match &node {
             Node::Cell(cell) if !inode.is_unlinked() => self.commit(inode, state, cell, handle),
             // A scratch file, or one without a name: there is nothing to commit to.
@@ -192,7 +183,10 @@ impl CellFs {
                 // A cell that was created and neither written nor flushed: the kernel has given the open up.
                 pending.creating.is_none() || pending.size() > 0
             });
-            if let (true, Err(error)) = (left && made, self.commit_handle(&file.inode, &mut state, file.number)) {
+            if left
+                && made
+                && let Err(error) = self.commit_handle(&file.inode, &mut state, file.number)
+            {
                 let caller = Caller { uid: 0, gid: 0, pid: 0 };
                 self.state.note_error(&caller, "release", self.state.path_of(&file.inode.node()), &error);
             }

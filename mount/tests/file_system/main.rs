@@ -1,0 +1,16 @@
+//! The file system without a mount: every rule of docs/semantics.md, and random calls against a model of a local directory.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod kernel;
+
+mod attributes;
+mod differential;
+mod listing;
+mod names;
+mod rename;
+mod scratch;
+mod tree;
+mod versions;
+mod visibility;
+mod write;
