@@ -5,6 +5,8 @@ use bytes::Bytes;
 use cellfs::client::{Admin, Table, TableAttributes, TableName};
 use cellfs::clock::{Clock, SystemClock};
 use cellfs::schema::TableDescriptor;
+use cellfs::server::{Store, StoreOptions};
+use cellfs::vfs::OsVfs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,8 +26,8 @@ impl Default for StoreSettings {
 
 /// Opens or makes a store in `directory`.
 pub fn open(directory: &Path, settings: StoreSettings) -> Result<Arc<dyn Admin>> {
-    let _ = (directory, settings.cache_bytes, settings.clock);
-    Err("no store yet".into())
+    let options = StoreOptions { cache_bytes: settings.cache_bytes, ..StoreOptions::default() };
+    Ok(Arc::new(Store::open_with(Arc::new(OsVfs), settings.clock, directory, options)?))
 }
 
 /// Makes the table `default:NAME`.

@@ -176,8 +176,9 @@ impl Region {
             }
         })?;
         {
-            let _stores = self.stores.write();
+            let stores = self.stores.write();
             store.replace_files(&removed, view.into_iter().collect());
+            self.note_files(&stores);
             if let Some(since) = since {
                 store.move_history(since);
             }
@@ -203,11 +204,6 @@ impl Region {
             select(&facts, &config.compaction, CompactionRequest::Policy, now, expired_before(store, now)).is_some()
         };
         self.stores().into_iter().filter(due).collect()
-    }
-
-    /// The most files that any store of the region has.
-    pub fn most_files(&self) -> usize {
-        self.stores.read().stores.iter().map(|store| store.files().len()).max().unwrap_or(0)
     }
 }
 

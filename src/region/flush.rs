@@ -164,6 +164,7 @@ impl Region {
             snapshot.store.counters().flushes.fetch_add(1, Ordering::Relaxed);
             snapshot.store.publish_flush(file);
         }
+        self.note_files(&stores);
         for edit in edits {
             if let ManifestEdit::SetHistoryCompleteSince { family, since_millis, .. } = edit
                 && let Some(store) = stores.get(family)

@@ -47,7 +47,7 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// An open region.
 pub struct Region {
@@ -68,6 +68,10 @@ pub struct Region {
     active_bytes: AtomicI64,
     /// Somebody asked for a flush that has not begun.
     flush_requested: AtomicBool,
+    /// Files of the fullest store, as writers see them who slow down for it.
+    fullest_store: AtomicUsize,
+    /// COMPACTION_ENABLED is off: files pile up because somebody wants it so.
+    compaction_disabled: AtomicBool,
     /// Compactions of this region should give up.
     interrupted: AtomicBool,
     flushed_sequence_id: AtomicU64,
@@ -155,7 +159,7 @@ impl Region {
             )));
         }
         stores.sort_by(|left, right| left.family().cmp(right.family()));
-        Ok(Region {
+        let region = Region {
             services: Arc::clone(services),
             id: entry.id,
             table: entry.table,
@@ -171,12 +175,22 @@ impl Region {
             flush: Mutex::new(flush::FlushState::default()),
             active_bytes: AtomicI64::new(0),
             flush_requested: AtomicBool::new(false),
+            fullest_store: AtomicUsize::new(0),
+            compaction_disabled: AtomicBool::new(descriptor.compaction_disabled),
             interrupted: AtomicBool::new(false),
             flushed_sequence_id: AtomicU64::new(entry.flushed_sequence_id),
             arena: Mutex::new(BytesMut::new()),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
-        })
+        };
+        region.note_files(&region.stores.read());
+        Ok(region)
+    }
+
+    /// Remembers how many files the fullest store has.
+    fn note_files(&self, stores: &Stores) {
+        let most = stores.stores.iter().map(|store| store.files().len()).max().unwrap_or(0);
+        self.fullest_store.store(most, Ordering::Relaxed);
     }
 
     /// The region's identity.
@@ -273,6 +287,7 @@ impl Region {
     /// Follows a change of the table's schema: attributes of families, new families, families gone. The caller holds the region exclusively
     /// ([`Region::exclusive`]) and has flushed it, so no log record can bring a dropped family's cells back.
     pub fn apply_descriptor(&self, descriptor: &TableDescriptor) {
+        self.compaction_disabled.store(descriptor.compaction_disabled, Ordering::Relaxed);
         let mut stores = self.stores.write();
         let (kept, gone): (Vec<_>, Vec<_>) = stores.stores.drain(..).partition(|store| {
             descriptor.families.contains_key(store.family()) || &store.family()[..] == ROW_ATTRIBUTES_FAMILY

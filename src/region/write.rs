@@ -7,7 +7,6 @@ use crate::cell::Cell;
 use crate::client::Durability;
 use crate::error::{Error, Result};
 use crate::wal::WalEdit;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -107,9 +106,10 @@ impl Region {
     /// # Errors
     /// [`Error::Busy`] when memory or files stay at their limit for the configured time; [`Error::NoSpace`] when that is because flushes
     /// find no room.
-    pub fn wait_for_room(&self, bytes: u64, flush_size: u64) -> Result<()> {
+    pub fn wait_for_room(&self, bytes: u64, flush_size: u64, config: &RegionConfig) -> Result<()> {
         let services = &self.services;
-        let pressure = self.pressure(flush_size);
+        let blocking_files = config.compaction.blocking_files;
+        let pressure = self.pressure(flush_size, blocking_files);
         if pressure <= 0.5 {
             return Ok(());
         }
@@ -123,8 +123,7 @@ impl Region {
         if !pause.is_zero() {
             services.memory.wait_freed(pause);
         }
-        let config: Arc<RegionConfig> = services.config();
-        while self.pressure(flush_size) >= 1.0 {
+        while self.pressure(flush_size, blocking_files) >= 1.0 {
             if clock.monotonic().saturating_sub(began) >= config.busy_timeout {
                 return Err(self.too_busy());
             }
@@ -141,11 +140,19 @@ impl Region {
         Error::Busy { what: format!("region {} waits for flushes and compactions", self.encoded_name()) }
     }
 
-    /// The highest of: all memstores against their limit, this region's against four times its flush size (HBase's block multiplier), files
-    /// of its fullest store against twice the blocking number.
-    fn pressure(&self, flush_size: u64) -> f64 {
+    /// The highest of: all memstores against their limit, this region's against four times its flush size (HBase's block multiplier), and
+    /// files of its fullest store against the blocking number. Files alone slow writers down, but never stop them: HBase too lets the flush
+    /// through in the end.
+    fn pressure(&self, flush_size: u64, blocking_files: usize) -> f64 {
         const BLOCK_MULTIPLIER: f64 = 4.0;
+        const AT_BLOCKING: f64 = 0.75;
+        const MOST: f64 = 0.95;
         let own = self.active_bytes() as f64 / (flush_size as f64 * BLOCK_MULTIPLIER);
-        self.services.memory.pressure().max(own)
+        let memory = self.services.memory.pressure().max(own);
+        if self.compaction_disabled.load(Ordering::Relaxed) {
+            return memory;
+        }
+        let files = self.fullest_store.load(Ordering::Relaxed) as f64 / blocking_files.max(1) as f64;
+        memory.max((files * AT_BLOCKING).min(MOST))
     }
 }

@@ -61,7 +61,7 @@ impl TableHandle {
         let flush_size = context.flush_size();
         loop {
             let region = self.state.region_for(row)?;
-            region.wait_for_room(bytes, flush_size)?;
+            region.wait_for_room(bytes, flush_size, &context.config)?;
             let Some(entered) = region.enter() else {
                 std::thread::yield_now();
                 continue;
@@ -129,7 +129,7 @@ impl TableHandle {
             regions.sort_by_key(|region| region.id());
             regions.dedup_by_key(|region| region.id());
             for region in &regions {
-                region.wait_for_room(bytes / regions.len().max(1) as u64, flush_size)?;
+                region.wait_for_room(bytes / regions.len().max(1) as u64, flush_size, &context.config)?;
             }
             let mut entered = Vec::with_capacity(regions.len());
             for region in &regions {
@@ -352,7 +352,7 @@ impl TableHandle {
     ) -> Option<Result<Vec<Result<Vec<Cell>>>>> {
         let services = &self.store.services;
         let bytes = mutations.iter().map(|mutation| mutation_bytes(mutation)).sum();
-        if let Err(error) = region.wait_for_room(bytes, context.flush_size()) {
+        if let Err(error) = region.wait_for_room(bytes, context.flush_size(), &context.config) {
             return Some(Err(error));
         }
         let entered = region.enter()?;
