@@ -33,7 +33,8 @@ pub fn is_scratch_name(name: &[u8]) -> bool {
         return match rest.iter().rposition(|byte| *byte == b'.').map(|dot| rest.split_at(dot)) {
             Some((stem, suffix)) if !stem.is_empty() => {
                 let suffix = suffix.get(1..).unwrap_or(&[]);
-                word(suffix) || matches!(suffix, [b's', b'w', last] if last.is_ascii_lowercase())
+                word(suffix)
+                    || matches!(suffix, [b's', b'w', last] | [b's', b'w', last, b'x'] if last.is_ascii_lowercase())
             }
             _ => false,
         };
@@ -253,6 +254,7 @@ mod tests {
             "..schema.x1y2z3",
             ".cf:a.swp",
             ".cf:a.swo",
+            ".cf:a.swpx",
             ".schema.swx",
             "4913",
             "5036",

@@ -163,7 +163,14 @@ impl CellFs {
         let known = state.cell.known.as_ref().map(Version::own);
         if let Some(pending) = state.cell.pending.as_mut() {
             let own = pending.attributes.or(known).unwrap_or_default();
-            pending.attributes = Some(own.changed(changes, defaults, CELL_MODE, now));
+            let own = own.changed(changes, defaults, CELL_MODE, now);
+            // Said in full: what equals these defaults may differ from those of the cell that the file is renamed onto.
+            pending.attributes = Some(FileAttributes {
+                mode: Some(own.mode.unwrap_or(defaults.mode)),
+                uid: Some(own.uid.unwrap_or(defaults.uid)),
+                gid: Some(own.gid.unwrap_or(defaults.gid)),
+                ..own
+            });
         }
     }
 

@@ -1,0 +1,103 @@
+//! Archives and copies on the real mount: what goes out comes back the same.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may fail anywhere")]
+
+mod support;
+
+use support::Place;
+
+/// A table `default/t` with rows and cells of many kinds: empty, binary, odd names, modes and times of their own.
+fn with_table() -> Option<Place> {
+    if !support::can_mount() {
+        return None;
+    }
+    let place = Place::mounted();
+    place.sh(r#"
+        cd default; mkdir t
+        for i in $(seq 1 20); do mkdir t/row$i; echo "value $i" > t/row$i/cf:a; : > t/row$i/cf:empty; done
+        mkdir "t/with space" t/%2Fslash 't/%2Ehidden'
+        printf '\0\1\377' > "t/with space/cf:b i n"
+        echo x > 't/%2Fslash/cf:'; echo y > 't/%2Ehidden/cf:q%7E'
+        chmod 600 t/row1/cf:a; chmod 755 t/row2/cf:a; chmod 700 t/row3
+        touch -d '2002-03-04 05:06:07.123456789' t/row4/cf:a
+        touch -d '1999-01-01 00:00:00' t/row5
+    "#);
+    Some(place)
+}
+
+/// Lists a tree with everything that an archive keeps; `.schema` without its time.
+const LISTING: &str = r#"
+    listing() { (cd "$1"; find . -mindepth 1 ! -name .schema -printf '%P %y %m %U:%G %T@ ' \
+        \( -type f -printf '%s' -o -true \) -printf '\n' | sort); (cd "$1"; cat .schema); }
+    contents() { (cd "$1"; find . -type f -print0 | sort -z | xargs -0 sha256sum); }
+"#;
+
+#[test]
+fn tar_both_ways() {
+    let Some(place) = with_table() else { return };
+    let script = format!(
+        r#"{LISTING}
+        cd default
+        tar cf "$OUT/t.tar" -C t .
+        mkdir "$OUT/plain"; tar xpf "$OUT/t.tar" -C "$OUT/plain"
+        diff -r t "$OUT/plain"
+        mkdir u; tar xpf "$OUT/t.tar" -C u
+        diff <(contents t) <(contents u)
+        diff <(listing t) <(listing u)
+        tar cf - -C "$OUT/plain" . | tar df - -C u
+        "#
+    );
+    assert_eq!(place.sh(&script), "");
+    place.unmount();
+    place.mount(&[]);
+    assert_eq!(
+        place.sh(&format!("{LISTING} cd default; diff <(listing t) <(listing u); tar df \"$OUT/t.tar\" -C u")),
+        ""
+    );
+    place.unmount();
+}
+
+#[test]
+fn cp_a_copies_tables_and_rows() {
+    let Some(place) = with_table() else { return };
+    let script = format!(
+        r#"{LISTING}
+        cd default
+        cp -a t u; diff <(listing t) <(listing u); diff <(contents t) <(contents u)
+        cp -a t "$OUT/plain"; diff <(listing t) <(listing "$OUT/plain")
+        cp -a "$OUT/plain" v; diff <(listing t) <(listing v)
+        cp -a t/row1 t/row1copy; diff -r t/row1 t/row1copy
+        rm -r v; ls
+        "#
+    );
+    assert_eq!(place.sh(&script), "t\nu\n");
+    place.unmount();
+}
+
+#[test]
+fn a_second_rsync_transfers_nothing() {
+    let Some(place) = with_table() else { return };
+    if !support::has_tool("rsync") {
+        return;
+    }
+    let script = format!(
+        r#"{LISTING}
+        cd default
+        rsync -a t/ "$OUT/plain/"; diff <(listing t) <(listing "$OUT/plain")
+        rsync -a --itemize-changes t/ "$OUT/plain/"
+        rsync -a "$OUT/plain/" u/; diff <(listing t) <(listing u); diff <(contents t) <(contents u)
+        rsync -a --itemize-changes "$OUT/plain/" u/
+        rsync -ac --itemize-changes --delete "$OUT/plain/" u/
+        echo changed > "$OUT/plain/row7/cf:a"
+        rsync -a --itemize-changes "$OUT/plain/" u/ | cut -c1-4,12-
+        cat u/row7/cf:a; ls -A u/row7
+        rm -r "$OUT/plain/row8"; rsync -a --delete --itemize-changes "$OUT/plain/" u/ | grep deleting | sort
+        "#
+    );
+    let expected = ">f.s row7/cf:a\nchanged\ncf:a\ncf:empty\n*deleting   row8/\n*deleting   row8/cf:a\n*deleting   row8/cf:empty\n";
+    assert_eq!(place.sh(&script), expected);
+    place.unmount();
+    place.mount(&[]);
+    assert_eq!(place.sh("cd default; rsync -a --itemize-changes \"$OUT/plain/\" u/"), "", "after a remount too");
+    place.unmount();
+}

@@ -1,0 +1,261 @@
+//! The command itself: what it returns, what it says, and what survives.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may fail anywhere")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use support::{CELLFS, Place, cellfs, text};
+
+/// Exit code and the one line on stderr.
+fn failure(output: &Output) -> (i32, String) {
+    let said = text(&output.stderr);
+    assert_eq!(said.trim_end().lines().count(), 1, "one line, not: {said}");
+    (output.status.code().unwrap_or(-1), said.trim_end().to_owned())
+}
+
+fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn help_teaches_and_wrong_usage_is_2() {
+    for command in ["mount", "unmount", "check", "hfile", "import"] {
+        let output = cellfs(&[command, "--help"]);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).contains("Example"), "{command} --help shows examples");
+        assert_eq!(cellfs(&[command]).status.code(), Some(2), "{command} without arguments");
+        assert_eq!(cellfs(&[command, "--nonsense"]).status.code(), Some(2));
+    }
+    assert!(text(&cellfs(&["--help"]).stdout).contains("cellfs mount"));
+    assert_eq!(cellfs(&["--version"]).status.code(), Some(0));
+    assert_eq!(cellfs(&["frobnicate"]).status.code(), Some(2));
+    let (code, said) = failure(&cellfs(&["mount", "/tmp/s", "/tmp/m", "-o", "readonly"]));
+    assert_eq!(code, 2);
+    assert!(said.contains("readonly") && said.contains("allow_other"), "{said}");
+}
+
+#[test]
+fn each_obstacle_is_named_in_one_line() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let refused = |store: &Path, point: &Path| failure(&cellfs(&["mount", &path(store), &path(point)]));
+
+    let (code, said) = refused(&place.store(), &place.outside().join("missing"));
+    assert_eq!(code, 1);
+    assert!(said.contains("does not exist") && said.contains("mkdir"), "{said}");
+    assert!(!place.store().exists(), "nothing is made for a mount that cannot be");
+
+    fs::create_dir(place.outside().join("other")).expect("mkdir");
+    fs::write(place.outside().join("other/file"), b"precious").expect("write");
+    let (code, said) = refused(&place.outside().join("other"), &place.point());
+    assert_eq!(code, 1);
+    assert!(said.contains("not a cellfs store") && said.contains("file"), "{said}");
+    assert_eq!(fs::read_dir(place.outside().join("other")).expect("list").count(), 1, "it is left as it was");
+
+    let (code, said) = refused(&place.outside().join("other/file"), &place.point());
+    assert_eq!(code, 1, "{said}");
+
+    let (code, said) = failure(&cellfs(&["mount", &path(&place.store()), &path(&place.point()), "-o", "ro"]));
+    assert_eq!(code, 1);
+    assert!(said.contains("not a cellfs store"), "{said}");
+
+    place.mount(&[]);
+    let second = place.outside().join("second");
+    fs::create_dir(&second).expect("mkdir");
+    let (code, said) = refused(&place.store(), &second);
+    assert_eq!(code, 1);
+    assert!(said.contains(&format!("process {}", place.daemon())), "the holder is named: {said}");
+    let (code, said) = refused(&place.outside().join("new"), &place.point());
+    assert_eq!(code, 1);
+    assert!(said.contains("mount point already"), "{said}");
+    let (code, said) = failure(&cellfs(&["check", &path(&place.store())]));
+    assert_eq!(code, 2, "a mounted store cannot be judged: {said}");
+    assert!(said.contains(&format!("process {}", place.daemon())), "{said}");
+
+    let mut inside = Command::new("sleep").arg("600").current_dir(place.point()).spawn().expect("sleep runs");
+    let (code, said) = failure(&cellfs(&["unmount", &path(&place.point())]));
+    inside.kill().and_then(|()| inside.wait()).expect("sleep ends");
+    assert_eq!(code, 1);
+    assert!(said.contains("busy"), "{said}");
+    place.unmount();
+    let (code, said) = failure(&cellfs(&["unmount", &path(&place.point())]));
+    assert_eq!(code, 1);
+    assert!(said.contains("no store is mounted"), "{said}");
+}
+
+#[test]
+fn everything_closed_survives_a_killed_daemon() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::mounted();
+    place.sh("mkdir default/t");
+    for round in 1..=3 {
+        place.sh(&format!(
+            "cd default/t; for i in $(seq 30); do mkdir -p r$i; echo {round}-$i > r$i/cf:a; done; rm r{round}/cf:a"
+        ));
+        place.kill_daemon();
+        let error = fs::read_dir(place.point()).expect_err("the mount is dead");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
+        // Mounting over the dead mount takes it away.
+        place.mount(&[]);
+        let output = place.sh("cd default/t; cat r*/cf:a | sort -u | wc -l; ls -d r*/cf:a 2>/dev/null | wc -l");
+        assert_eq!(output, "29\n29\n", "round {round}");
+    }
+    place.kill_daemon();
+    assert!(cellfs(&["unmount", &path(&place.point())]).status.success(), "a dead mount can be unmounted");
+    let check = cellfs(&["check", &path(&place.store())]);
+    assert!(check.status.success(), "{}{}", text(&check.stdout), text(&check.stderr));
+}
+
+#[test]
+fn signals_unmount_cleanly_and_the_front_stays_in_front() {
+    if !support::can_mount() {
+        return;
+    }
+    for signal in ["TERM", "INT"] {
+        let place = Place::new();
+        let mut daemon = Command::new(CELLFS)
+            .args(["mount", "-f", &path(&place.store()), &path(&place.point())])
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("the command runs");
+        while !place.point().join(".cellfs/status").exists() {
+            assert!(daemon.try_wait().expect("wait").is_none(), "it stays in front");
+            std::thread::yield_now();
+        }
+        assert_eq!(place.daemon(), daemon.id());
+        place.sh("mkdir default/t default/t/r; echo kept > default/t/r/cf:a");
+        Command::new("kill").args(["-s", signal, &daemon.id().to_string()]).status().expect("kill runs");
+        assert!(daemon.wait().expect("wait").success());
+        assert_eq!(fs::read_dir(place.point()).expect("the bare directory").count(), 0);
+        place.mount(&["-o", "ro"]);
+        assert_eq!(place.sh("cat default/t/r/cf:a"), "kept\n");
+        assert!(!place.try_sh("echo new > default/t/r/cf:a").status.success(), "ro means read only");
+        place.unmount();
+    }
+}
+
+#[test]
+fn a_mount_right_after_umount_waits_for_the_store() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::mounted();
+    place.sh("mkdir default/t default/t/r");
+    for round in 0..5 {
+        place.sh(&format!("head -c 300000 /dev/urandom > default/t/r/cf:big; echo {round} > default/t/r/cf:n"));
+        assert!(Command::new("umount").arg(place.point()).status().expect("umount runs").success());
+        place.mount(&[]);
+        assert_eq!(place.sh("cat default/t/r/cf:n"), format!("{round}\n"));
+    }
+    place.unmount();
+}
+
+#[test]
+fn mount_8_finds_its_helper() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let helper = place.outside().join("mount.cellfs");
+    std::os::unix::fs::symlink(CELLFS, &helper).expect("symlink");
+    let run = |arguments: &[&str]| {
+        let places = [path(&place.store()), path(&place.point())];
+        Command::new(&helper).args(&places).args(arguments).output().expect("the helper runs")
+    };
+    assert!(run(&["-f", "-o", "rw"]).status.success(), "-f is a mount in pretence");
+    assert!(!place.store().exists());
+    assert_eq!(run(&["-o", "bogus"]).status.code(), Some(2));
+    let output =
+        run(&["-s", "-n", "-v", "-o", "rw,noauto,nofail,x-systemd.automount,bogus,family=info", "-t", "cellfs"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    place.sh("mkdir default/t default/t/r; echo x > default/t/r/info:a");
+    place.unmount();
+}
+
+#[test]
+fn check_finds_damage_and_tells_where() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::mounted();
+    place.sh(r#"
+        mkdir default/t; cd default/t
+        for i in $(seq 200); do mkdir r$i; echo "value $i" > r$i/cf:a; done; echo flush > .ctl
+    "#);
+    place.unmount();
+    let store = path(&place.store());
+    let check = cellfs(&["check", &store, "--json"]);
+    assert!(check.status.success(), "{}", text(&check.stderr));
+    assert!(text(&check.stdout).contains("\"sound\":true"), "{}", text(&check.stdout));
+    assert_eq!(cellfs(&["check", &path(place.outside())]).status.code(), Some(2), "no store");
+
+    let file = fs::read_dir(place.store().join("data")).expect("list").next().expect("a file").expect("entry").path();
+    let mut bytes = fs::read(&file).expect("read");
+    bytes[100] ^= 1;
+    fs::write(&file, &bytes).expect("write");
+    let check = cellfs(&["check", &store]);
+    assert_eq!(check.status.code(), Some(1));
+    let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(text(&check.stdout).contains(&name) && text(&check.stdout).contains("at byte"), "{}", text(&check.stdout));
+
+    fs::remove_file(&file).expect("remove");
+    let check = cellfs(&["check", &store]);
+    assert_eq!(check.status.code(), Some(1));
+    assert!(text(&check.stdout).contains("the directory does not"), "{}", text(&check.stdout));
+}
+
+#[test]
+fn import_takes_every_form_and_names_what_it_refuses() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let outside = place.outside().to_path_buf();
+    fs::write(outside.join("a.csv"), "row,cf:a,cf:b\nr1,one,\"two, quoted\"\nr2,,b\n").expect("write");
+    fs::write(outside.join("b.tsv"), "row\tcf:a\nr3\ttab\\there\n").expect("write");
+    fs::write(outside.join("c.jsonl"), "{\"row\": \"r4\", \"cells\": {\"cf:a\": \"j\"}}\nnonsense\n").expect("write");
+    let import = |arguments: &[&str]| {
+        let mut command = Command::new(CELLFS);
+        command.current_dir(&outside).args(["import", "store", "default:t"]).args(arguments);
+        command.stdin(Stdio::null()).output().expect("the command runs")
+    };
+    let (code, said) = failure(&import(&["a.csv"]));
+    assert_eq!(code, 1);
+    assert!(said.contains("--create"), "{said}");
+    let output = import(&["a.csv", "b.tsv", "--create", "cf"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "rows=3 cells=4 rejected=0\n");
+    let output = import(&["c.jsonl"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "rows=1 cells=1 rejected=1\n");
+    let rejects = fs::read_to_string(outside.join("cellfs-import-rejects.txt")).expect("the list");
+    assert!(rejects.starts_with("c.jsonl: line 2: "), "{rejects}");
+
+    place.mount(&[]);
+    let output =
+        place.sh("cd default/t; cat r1/cf:b; echo; ls r2; od -An -c r3/cf:a; cat r4/cf:a; echo; echo flush > .ctl");
+    assert_eq!(output, "two, quoted\ncf:b\n   t   a   b  \\t   h   e   r   e\nj\n");
+    place.unmount();
+
+    // A store file of the table, copied out, goes into another table with its timestamps.
+    let file = fs::read_dir(place.store().join("data")).expect("list").next().expect("a file").expect("entry").path();
+    let explained = cellfs(&["hfile", &path(&file), "--cells"]);
+    assert!(text(&explained.stdout).contains("entries: 5"), "{}", text(&explained.stdout));
+    fs::copy(&file, outside.join("copied")).expect("copy");
+    let output = Command::new(CELLFS)
+        .current_dir(&outside)
+        .args(["import", "store", "default:u", "copied", "--create", "cf"])
+        .output()
+        .expect("the command runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    place.mount(&[]);
+    assert_eq!(place.sh("diff default/t/.scan/cells default/u/.scan/cells; ls default/u"), "r1\nr2\nr3\nr4\n");
+    place.unmount();
+}

@@ -1,0 +1,64 @@
+//! Editors on the real mount: each save is one version of the cell, and no temporary is left.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may fail anywhere")]
+
+mod support;
+
+use support::Place;
+
+fn with_cell() -> Option<Place> {
+    if !support::can_mount() {
+        return None;
+    }
+    let place = Place::mounted();
+    place.sh("mkdir default/t default/t/r; echo 'first line' > default/t/r/cf:a");
+    Some(place)
+}
+
+#[test]
+fn sed_in_place_makes_one_version_and_keeps_a_backup_cell() {
+    let Some(place) = with_cell() else { return };
+    let output = place.sh(r#"
+        cd default/t/r
+        chmod 600 cf:a
+        sed -i 's/first/second/' cf:a; cat cf:a; ls -A; ls .versions/cf:a | wc -l; stat -c '%a' cf:a
+        sed -i.bak 's/second/third/' cf:a; cat cf:a cf:a.bak; ls -A
+    "#);
+    assert_eq!(output, "second line\ncf:a\n2\n600\nthird line\nsecond line\ncf:a\ncf:a.bak\n");
+    place.unmount();
+}
+
+#[test]
+fn vim_saves_in_every_way_of_keeping_a_backup() {
+    let Some(place) = with_cell() else { return };
+    if !support::has_tool("vim") {
+        return;
+    }
+    for (number, settings) in [
+        "backupcopy=auto",
+        "backupcopy=yes",
+        "backupcopy=no",
+        "backupcopy=auto backup",
+        "backupcopy=yes backup",
+        "backupcopy=no backup",
+        "backupcopy=no nowritebackup",
+        "backupcopy=yes swapfile",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let set: String = settings.split(' ').map(|setting| format!("-c 'set {setting}' ")).collect();
+        let output = place.sh(&format!(
+            "cd default/t/r; before=$(ls .versions/cf:a | wc -l)
+             vim -u NONE -i NONE -N -es {set} -c '%s/^[a-z0-9]* line/save{number} line/' -c 'wq' cf:a </dev/null
+             cat cf:a; echo $(($(ls .versions/cf:a | wc -l) - before)); ls -A | sed '/~$/d'; ls -A | sed -n '/~$/p' | wc -l"
+        ));
+        let backup = usize::from(settings.ends_with(" backup"));
+        assert_eq!(output, format!("save{number} line\n1\ncf:a\n{backup}\n"), "vim with {settings}");
+        place.sh("cd default/t/r; rm -f cf:a~");
+    }
+    place.unmount();
+    place.mount(&[]);
+    assert_eq!(place.sh("cd default/t/r; cat cf:a; ls -A"), "save7 line\ncf:a\n");
+    place.unmount();
+}

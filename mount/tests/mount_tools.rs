@@ -1,0 +1,190 @@
+//! The everyday tools of a Unix user on the real mount.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may fail anywhere")]
+
+mod support;
+
+use support::Place;
+
+/// A mounted store with the table `default/t` and one row in it, and the script's directory there.
+fn with_row() -> Option<Place> {
+    if !support::can_mount() {
+        return None;
+    }
+    let place = Place::mounted();
+    place.sh("mkdir default/t default/t/r");
+    Some(place)
+}
+
+#[test]
+fn echo_cat_append_truncate_and_tee() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t/r
+        echo one > cf:a; cat cf:a
+        echo two >> cf:a; cat cf:a
+        printf '%s' 'no newline' | tee cf:b; echo; cat cf:b; echo
+        : > cf:a; stat -c '%s' cf:a
+        printf '\0\xff\x80' > cf:bin; od -An -tx1 cf:bin
+        for i in 1 2 3; do /bin/echo $i; done > cf:loop; tr '\n' ' ' < cf:loop; echo
+        ls .versions/cf:loop | wc -l
+        ls .versions/cf:a | wc -l
+    "#);
+    assert_eq!(output, "one\none\ntwo\nno newline\nno newline\n0\n 00 ff 80\n1 2 3 \n1\n3\n");
+    place.unmount();
+}
+
+#[test]
+fn cp_mv_rm_and_dd() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t
+        echo value > r/cf:a
+        cp r/cf:a r/cf:b
+        touch -d '2001-02-03 04:05:06.789012345' r/cf:a; chmod 640 r/cf:a
+        cp -p r/cf:a r/cf:c; stat -c '%y %a' r/cf:c
+        mv r/cf:c r/cf:d; cat r/cf:d; ls r
+        mkdir s; mv r/cf:d s/cf:d; ls s
+        mv s s2; ls s2
+        dd if=/dev/zero of=r/cf:zero bs=64k count=32 status=none; stat -c '%s' r/cf:zero
+        dd if=r/cf:zero of=/dev/null bs=1M status=none
+        printf XY | dd of=r/cf:b bs=1 seek=1 conv=notrunc status=none; cat r/cf:b
+        truncate -s 3 r/cf:b; cat r/cf:b; echo
+        truncate -s 5 r/cf:b; od -An -c r/cf:b
+        rm r/cf:a; ls r
+        rm -r r s2; ls
+        cd ..; rmdir t; ls
+    "#);
+    let expected = "2001-02-03 04:05:06.789012345 +0000 640\nvalue\ncf:a\ncf:b\ncf:d\ncf:d\ncf:d\n2097152\nvXYue\nvXY\n\
+         \x20  v   X   Y  \\0  \\0\ncf:b\ncf:zero\n";
+    assert_eq!(output, expected);
+    place.unmount();
+}
+
+#[test]
+fn ls_find_du_df_and_grep() {
+    let Some(place) = with_row() else { return };
+    place.sh(r#"
+        cd default/t
+        for row in r1 r2 r3; do mkdir $row; echo "text of $row" > $row/cf:text; printf 12345 > $row/cf:n; done
+        rmdir r
+    "#);
+    let output = place.sh(r#"
+        cd default
+        ls -a t; ls t/r1
+        ls -l t/r2 | awk 'NF > 2 {print $1, $2, $5, $9}'
+        find t -type f | sort
+        find t -name 'cf:n' -size -6c | wc -l
+        grep -r 'of r2' t | cat
+        du -sb t/r1 | cut -f1
+        stat -f -c '%T' . ; df -T . | awk 'NR==2 {print $2}'
+        stat -c '%i' t/r1/cf:n | wc -w
+        test "$(ls -i t/r1 | awk '$2 == "cf:n" {print $1}')" = "$(stat -c '%i' t/r1/cf:n)"
+        find t -printf '' ; find .. -name .schema | wc -l
+    "#);
+    let expected = "\
+.
+..
+.schema
+r1
+r2
+r3
+cf:n
+cf:text
+-rw-r--r-- 1 5 cf:n
+-rw-r--r-- 1 11 cf:text
+t/.schema
+t/r1/cf:n
+t/r1/cf:text
+t/r2/cf:n
+t/r2/cf:text
+t/r3/cf:n
+t/r3/cf:text
+3
+t/r2/cf:text:text of r2
+16
+fuse
+fuse.cellfs
+1
+1
+";
+    assert_eq!(output.replace("fuseblk", "fuse"), expected);
+    place.unmount();
+}
+
+#[test]
+fn two_appenders_lose_nothing() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t/r
+        (for i in $(seq 100); do echo "a$i" >> cf:log; done) &
+        (for i in $(seq 100); do echo "b$i" >> cf:log; done) &
+        wait
+        wc -l < cf:log; grep -c '^a' cf:log; sort -u cf:log | wc -l
+    "#);
+    assert_eq!(output, "200\n100\n200\n");
+    place.unmount();
+}
+
+#[test]
+fn python_maps_and_seeks() {
+    let Some(place) = with_row() else { return };
+    if !support::has_tool("python3") {
+        return;
+    }
+    let output = place.sh(r#"
+        cd default/t/r
+        printf 'hello mapped world' > cf:m
+        python3 - <<'PY'
+import mmap, os
+with open("cf:m", "rb") as f:
+    m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+    print(m[6:12].decode(), len(m), m.find(b"world"))
+    m.close()
+with open("cf:m", "r+b") as f:
+    f.seek(6); f.write(b"MAPPED"); f.flush(); os.fsync(f.fileno())
+    f.seek(0); print(f.read().decode())
+    f.truncate(5)
+print(open("cf:m").read(), os.stat("cf:m").st_size)
+fd = os.open("cf:new", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+print(os.pwrite(fd, b"tail", 4), os.pread(fd, 8, 0)); os.close(fd)
+try:
+    os.open("cf:new", os.O_CREAT | os.O_EXCL | os.O_RDWR)
+except FileExistsError:
+    print("exists")
+print(oct(os.stat("cf:new").st_mode))
+PY
+    "#);
+    let expected = "mapped 18 13\nhello MAPPED world\nhello 5\n4 b'\\x00\\x00\\x00\\x00tail'\nexists\n0o100600\n";
+    assert_eq!(output, expected);
+    place.unmount();
+}
+
+#[test]
+fn errors_have_their_number_and_a_reason() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t
+        echo x > r/cf:a
+        try() { "$@" 2>&1 && echo "no error: $*" || true; }
+        try rmdir r; try mkdir r; try rmdir ../t
+        try cat missing; try bash -c 'echo x > r/nofamily:a'; try bash -c 'echo x > file'
+        try ln r/cf:a r/cf:b; try ln -s x r/cf:l; try mkfifo r/cf:p; try mkdir r/cf:d
+        grep -o 'nofamily.*' ../../.cellfs/errors | head -1 | cut -c1-8
+    "#);
+    let expected = "\
+rmdir: failed to remove 'r': Directory not empty
+mkdir: cannot create directory 'r': File exists
+rmdir: failed to remove '../t': Directory not empty
+cat: missing: No such file or directory
+bash: line 1: r/nofamily:a: Invalid argument
+bash: line 1: file: Operation not permitted
+ln: failed to create hard link 'r/cf:b' => 'r/cf:a': Operation not permitted
+ln: failed to create symbolic link 'r/cf:l': Operation not permitted
+mkfifo: cannot create fifo 'r/cf:p': Operation not permitted
+mkdir: cannot create directory 'r/cf:d': Operation not permitted
+nofamily
+";
+    assert_eq!(output, expected);
+    place.unmount();
+}
