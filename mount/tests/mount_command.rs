@@ -239,8 +239,8 @@ fn import_takes_every_form_and_names_what_it_refuses() {
     assert!(rejects.starts_with("c.jsonl: line 2: "), "{rejects}");
 
     place.mount(&[]);
-    let output =
-        place.sh("cd default/t; cat r1/cf:b; echo; ls r2; od -An -c r3/cf:a; cat r4/cf:a; echo; echo flush > .ctl");
+    let output = place
+        .sh("cd default/t; cat r1/cf:b; echo; ls r2; od -An -c r3/cf:a; cat r4/cf:a; echo; echo major_compact > .ctl");
     assert_eq!(output, "two, quoted\ncf:b\n   t   a   b  \\t   h   e   r   e\nj\n");
     place.unmount();
 

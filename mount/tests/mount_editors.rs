@@ -50,7 +50,7 @@ fn vim_saves_in_every_way_of_keeping_a_backup() {
         let set: String = settings.split(' ').map(|setting| format!("-c 'set {setting}' ")).collect();
         let output = place.sh(&format!(
             "cd default/t/r; before=$(ls .versions/cf:a | wc -l)
-             vim -u NONE -i NONE -N -es {set} -c '%s/^[a-z0-9]* line/save{number} line/' -c 'wq' cf:a </dev/null
+             vim -u NONE -i NONE -N -es -c 'set backupskip=' {set} -c '%s/^[a-z0-9]* line/save{number} line/' -c 'wq' cf:a </dev/null
              cat cf:a; echo $(($(ls .versions/cf:a | wc -l) - before)); ls -A | sed '/~$/d'; ls -A | sed -n '/~$/p' | wc -l"
         ));
         let backup = usize::from(settings.ends_with(" backup"));

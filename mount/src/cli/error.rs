@@ -14,6 +14,8 @@ pub enum CliError {
     Failed(String),
     /// `check` cannot tell: exit code 2.
     Unknown(String),
+    /// It failed, and whoever waits has been told: exit code 1, no line.
+    Told,
 }
 
 /// Result of a command.
@@ -28,7 +30,7 @@ impl CliError {
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            CliError::Failed(_) => ExitCode::from(1),
+            CliError::Failed(_) | CliError::Told => ExitCode::from(1),
             CliError::Usage(_) | CliError::Unknown(_) => ExitCode::from(2),
         }
     }
@@ -38,6 +40,7 @@ impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CliError::Usage(line) | CliError::Failed(line) | CliError::Unknown(line) => f.write_str(line),
+            CliError::Told => f.write_str("told already"),
         }
     }
 }

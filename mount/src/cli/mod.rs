@@ -95,6 +95,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
 fn finish(result: CliResult<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error @ CliError::Told) => error.exit_code(),
         Err(error) => {
             eprintln!("cellfs: {error}");
             error.exit_code()

@@ -138,12 +138,11 @@ fn start_daemon(request: &Request, lists: &[String], sloppy: bool) -> CliResult<
 fn run_daemon(request: &Request) -> CliResult<()> {
     logging::to_syslog();
     daemon::leave_terminal();
-    let result = serve(request, daemon::report_ready);
-    if let Err(error) = &result {
+    serve(request, daemon::report_ready).map_err(|error| {
         log::error!("{error}");
-        daemon::report_failure(error);
-    }
-    result
+        daemon::report_failure(&error);
+        CliError::Told
+    })
 }
 
 /// Opens, mounts, says `ready`, serves until the mount is gone, and closes the store.

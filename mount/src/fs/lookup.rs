@@ -43,7 +43,10 @@ impl CellFs {
             Node::Table(table) if name.starts_with(b".") => {
                 let place = ScratchPlace { table: table.id(), row: None };
                 match self.lookup_scratch(caller, &place, name)? {
-                    None if name == b".schema" && self.state.is_unseen(table.id(), caller.pid) => {
+                    None if name == b".schema"
+                        && (!self.magic.schema_is_visible(table.id())
+                            || self.state.is_unseen(table.id(), caller.pid)) =>
+                    {
                         Err(FsError::not_found())
                     }
                     None => self.lookup_magic(caller, &Place::Table(&table.0), name),

@@ -42,9 +42,16 @@ pub(super) fn prepare(settings: &MountSettings) -> Result<PathBuf, MountError> {
         Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => remove_dead(given)?,
         Err(source) => return Err(MountError::Unreachable { path: given.clone(), source }),
     };
-    if let Some(mount) = mount_table::mount_at(&resolved).ok().flatten() {
-        return Err(MountError::Busy { path: given.clone(), source: mount.source, kind: mount.file_system_type });
-    }
+    let resolved = match mount_table::mount_at(&resolved).ok().flatten() {
+        None => resolved,
+        // Attributes may come from the kernel's memory; statfs is always asked of the daemon.
+        Some(mount) if mount.is_cellfs() && rustix::fs::statvfs(&resolved).err() == Some(Errno::NOTCONN) => {
+            remove_dead(given)?
+        }
+        Some(mount) => {
+            return Err(MountError::Busy { path: given.clone(), source: mount.source, kind: mount.file_system_type });
+        }
+    };
     let store = Path::new(&settings.source);
     if store.is_absolute() && (store.starts_with(&resolved) || resolved.starts_with(store)) {
         return Err(MountError::OverStore { path: given.clone(), store: store.to_path_buf() });
