@@ -83,6 +83,26 @@ impl Region {
         Ok(CompactionOutcome { expired_files, ..self.run_compaction(store, &files, &selection)? })
     }
 
+    /// Rewrites the files `file_ids`, which must be neighbours, into one: for tests that choose by themselves. With `drop_deletes` as if
+    /// they were all files of the store.
+    ///
+    /// # Errors
+    /// As [`Region::compact`]; [`Error::InvalidArgument`] for files that are missing or no neighbours.
+    pub fn compact_chosen(&self, store: &HStore, file_ids: &[u64], drop_deletes: bool) -> Result<()> {
+        let _maintenance = self.maintenance.read();
+        let _one = store.compaction.lock();
+        let files = store.files();
+        let chosen: Vec<StoreFileView> = match files.iter().position(|view| file_ids.contains(&view.entry.file_id)) {
+            Some(first) => files.iter().skip(first).take(file_ids.len()).cloned().collect(),
+            None => Vec::new(),
+        };
+        if chosen.len() != file_ids.len() || !chosen.iter().all(|view| file_ids.contains(&view.entry.file_id)) {
+            return Err(Error::invalid(format!("the files {file_ids:?} are not neighbours in the store")));
+        }
+        let written = self.rewrite(store, &chosen, drop_deletes)?;
+        self.install(store, &chosen, Some(written))
+    }
+
     fn run_compaction(&self, store: &HStore, files: &StoreFiles, selection: &Selection) -> Result<CompactionOutcome> {
         let inputs = files.as_slice().get(selection.range.clone()).unwrap_or(&[]);
         let all_files = inputs.len() == files.len();
@@ -151,7 +171,7 @@ impl Region {
             // Files dropped unread: their newest cell expired when its time to live had passed.
             None => {
                 let ttl = FamilyRules::of(&store.descriptor(), 0).ttl_millis.unwrap_or(0);
-                inputs.iter().map(|view| view.entry.max_timestamp.saturating_add(ttl)).max()
+                inputs.iter().map(|view| view.entry.max_timestamp.saturating_add(ttl).saturating_add(1)).max()
             }
         };
         if let Some(since_millis) = since {

@@ -14,6 +14,7 @@ mod condition;
 mod delta;
 mod flush;
 mod limits;
+mod load;
 mod mvcc;
 mod name;
 mod prepare;

@@ -17,7 +17,7 @@ impl StoreInner {
         Arc::new(TableHandle { store: Arc::clone(self), state })
     }
 
-    fn table_state(&self, name: &TableName) -> Result<Arc<TableState>> {
+    pub(super) fn table_state(&self, name: &TableName) -> Result<Arc<TableState>> {
         self.catalog.read().table(name)
     }
 

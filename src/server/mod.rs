@@ -11,6 +11,7 @@
 mod admin;
 mod batch;
 mod catalog;
+mod inspect;
 mod maintenance;
 mod namespaces;
 mod open;
@@ -22,6 +23,7 @@ mod table;
 mod table_state;
 mod workers;
 
+pub use inspect::StoreFileContents;
 pub use options::{BackgroundMode, StoreOptions};
 
 use crate::clock::{Clock, SystemClock};

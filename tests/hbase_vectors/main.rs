@@ -36,8 +36,17 @@ fn scripts() -> Vec<(String, String)> {
 /// Makes a new subject.
 type Make = fn() -> Box<dyn Subject>;
 
+/// Where the engine differs from HBase, and means to.
+const ENGINE_DIFFERS: [(&str, &str); 2] = [
+    (
+        "random-039",
+        "a load is newer than the flush before it; HBase lists the larger file first, and the script compacts by that list",
+    ),
+    ("random-077", "for the same reason HBase takes another file for the newest, which it never drops as expired"),
+];
+
 /// Replays every script on a new subject, made in each of several ways until one passes; fails with the first differences.
-fn replay_all(ways: &[Make]) {
+fn replay_all(ways: &[Make], differences: &[(&str, &str)]) {
     let (mut passed, mut compared) = (0, 0);
     let mut unsupported: BTreeMap<String, usize> = BTreeMap::new();
     let (mut given_up, mut failures) = (Vec::new(), Vec::new());
@@ -53,6 +62,12 @@ fn replay_all(ways: &[Make]) {
         for (why, count) in report.unsupported {
             *unsupported.entry(why).or_default() += count;
         }
+        let known = differences.iter().find(|(script, _)| *script == name);
+        if let Some((_, why)) = known {
+            assert!(!report.failures.is_empty(), "{name} passes now, although {why}");
+            given_up.push(format!("{name}: {why}"));
+            continue;
+        }
         match (report.given_up, report.failures.is_empty()) {
             (_, false) => failures.extend(report.failures.into_iter().map(|failure| format!("{name} {failure}"))),
             (Some(why), true) => given_up.push(format!("{name}: {why}")),
@@ -67,10 +82,21 @@ fn replay_all(ways: &[Make]) {
 
 #[test]
 fn the_matcher_answers_as_hbase() {
-    replay_all(&[|| Box::new(model::Model::with_load_overhead(0)), || Box::new(model::Model::with_load_overhead(350))]);
+    let ways: [Make; 2] =
+        [|| Box::new(model::Model::with_load_overhead(0)), || Box::new(model::Model::with_load_overhead(350))];
+    replay_all(&ways, &[]);
+}
+
+fn engine(block_size: Option<u32>, reopen: bool, loads_first: bool) -> Box<dyn Subject> {
+    Box::new(engine::Engine::new(engine::Setting { block_size, reopen, loads_first }))
 }
 
 #[test]
 fn the_engine_answers_as_hbase() {
-    replay_all(&[|| Box::new(engine::Engine::new())]);
+    replay_all(&[|| engine(None, false, false), || engine(None, false, true)], &ENGINE_DIFFERS);
+}
+
+#[test]
+fn the_engine_answers_as_hbase_from_small_blocks_after_reopening() {
+    replay_all(&[|| engine(Some(1024), true, false), || engine(Some(1024), true, true)], &ENGINE_DIFFERS);
 }

@@ -185,10 +185,6 @@ impl Model {
             };
             self.check_family(family)?;
             let mut time_of_marker = now(time);
-            if kind == CellType::DeleteFamily {
-                // HBase Delete.addFamily forgets what was added of the family before.
-                cells.retain(|cell| cell.family() != family);
-            }
             if kind == CellType::Delete && time == WriteTime::Now {
                 let count = asked.entry((family.clone(), qualifier.clone())).or_default();
                 *count += 1;

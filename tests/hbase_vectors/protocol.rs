@@ -181,6 +181,10 @@ fn delete(op: &Value, row: Bytes) -> Parsed<Delete> {
     delete.row_time = write_time(op.get("ts"))?;
     for cell in members(&op["cells"]) {
         let (family, qualifier, time) = (bytes(&cell[1]), bytes(&cell[2]), write_time(cell.get(3))?);
+        if cell[0] == "DeleteFamily" {
+            // HBase's client forgets what was added of the family before (Delete.addFamily).
+            delete.markers.retain(|marker| family_of(marker) != &family);
+        }
         delete = delete.marker(match cell[0].as_str().unwrap() {
             "Delete" => DeleteMarker::Version { family, qualifier, time },
             "DeleteColumn" => DeleteMarker::Column { family, qualifier, time },
@@ -190,6 +194,15 @@ fn delete(op: &Value, row: Bytes) -> Parsed<Delete> {
         });
     }
     Ok(delete)
+}
+
+fn family_of(marker: &DeleteMarker) -> &Bytes {
+    match marker {
+        DeleteMarker::Version { family, .. }
+        | DeleteMarker::Column { family, .. }
+        | DeleteMarker::Family { family, .. }
+        | DeleteMarker::FamilyVersion { family, .. } => family,
+    }
 }
 
 /// mutate_row, or any single mutation as one.
