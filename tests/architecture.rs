@@ -22,7 +22,7 @@ const ENGINE: &[&[&str]] = &[
 ];
 
 /// The same for the mount.
-const MOUNT: &[&[&str]] = &[&["ops"], &["invalidation", "names"], &["magic"], &["fs", "fuse"], &["cli"]];
+const MOUNT: &[&[&str]] = &[&["ops"], &["attributes", "invalidation", "names"], &["magic"], &["fs", "fuse"], &["cli"]];
 
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;

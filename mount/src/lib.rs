@@ -6,6 +6,8 @@ pub mod invalidation;
 
 pub mod names;
 
+pub mod attributes;
+
 pub mod magic;
 
 pub mod fs;

@@ -4,7 +4,7 @@
 //! `lookup` (names and attributes), `directory` (listings), `open`, `read`, `write` and `commit` (a cell's bytes), `tree` (mkdir, unlink, rmdir),
 //! `rename`, `setattr`, `scratch` (temporaries), `rows` (rows as directories).
 
-pub mod attributes;
+use crate::attributes;
 pub mod cells;
 mod commit;
 mod directory;

@@ -2,7 +2,7 @@
 //! documents, and a version written past the path keeps the mode and owner of the one before (contract.md, section 3: a write never opens a secret).
 
 use super::node::{CellAddress, TableHandle};
-use crate::fs::attributes::{Defaults, FileAttributes};
+use crate::attributes::{Defaults, FileAttributes};
 use crate::ops::{Caller, FsResult};
 use bytes::Bytes;
 use cellfs::cell::{Cell, Tag};
