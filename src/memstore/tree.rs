@@ -1,7 +1,7 @@
 //! The sorted set of a segment: a B+ tree of cells that only grows.
 //!
 //! Nodes keep the first bytes of their keys' rows as an array of numbers, so a descent touches a few cache lines per level and looks at a cell
-//! only where numbers tie. Measured against `BTreeSet<(u64, Box<Cell>)>` in docs/engine.md.
+//! only where numbers tie.
 
 use crate::cell::{Cell, compare, leading_bytes};
 use std::cmp::Ordering;
