@@ -23,6 +23,10 @@ pub(super) struct Core {
     pub(super) writing: bool,
     /// A thread is syncing.
     pub(super) syncing: bool,
+    /// Threads that wait for the sync under way.
+    pub(super) sync_waiters: usize,
+    /// Threads that waited for the last sync: they may come again at once.
+    pub(super) sync_followers: usize,
     /// A thread is making a new segment: nobody appends.
     pub(super) rolling: bool,
     pub(super) segment: Option<Arc<Segment>>,
@@ -46,6 +50,8 @@ impl Core {
             synced: recovered.end_position,
             writing: false,
             syncing: false,
+            sync_waiters: 0,
+            sync_followers: 0,
             rolling: false,
             segment: None,
             last_segment: recovered.last_segment,

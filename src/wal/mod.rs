@@ -340,12 +340,15 @@ impl Wal {
         while core.synced < end {
             core.check()?;
             if core.syncing {
+                core.sync_waiters += 1;
                 self.synced.wait(core);
+                core.sync_waiters -= 1;
                 continue;
             }
             core.syncing = true;
             let result = self.sync_step(core);
             core.syncing = false;
+            core.sync_followers = core.sync_waiters;
             self.synced.notify_all();
             result?;
         }
@@ -354,8 +357,11 @@ impl Wal {
 
     /// Writes and syncs all that has been appended, for everybody who waits.
     fn sync_step(&self, core: &mut MutexGuard<'_, Core>) -> Result<()> {
-        // Writers who were woken by the last sync are just coming: let them join.
-        MutexGuard::unlocked(core, std::thread::yield_now);
+        // Writers who were woken by the last sync are just coming: let them join. A lone writer would only give its turn on the CPU away, which
+        // costs milliseconds where the machine is busy.
+        if core.sync_followers > 0 {
+            MutexGuard::unlocked(core, std::thread::yield_now);
+        }
         let appended = core.appended;
         self.write_until(core, appended)?;
         core.check()?;
