@@ -3,6 +3,7 @@
 //! Settings are the same for both: cache, memstore size, bloom filters on, the same codec, the same sync level. Everything else is each
 //! engine's default. Runs alternate between the peers, and medians are compared, because a shared machine is noisy.
 
+mod cellfs;
 mod fjall;
 mod peer;
 mod workload;
@@ -48,7 +49,7 @@ impl Options {
 }
 
 /// The peers that exist; ours first.
-const PEERS: [(&str, Open); 1] = [("fjall", fjall::open)];
+const PEERS: [(&str, Open); 2] = [("cellfs", cellfs::open), ("fjall", fjall::open)];
 
 /// Runs the workloads and prints a table.
 pub fn run(directory: &Path, options: &Options) -> Result<()> {

@@ -4,9 +4,10 @@
 use super::Programs;
 use crate::data;
 use crate::figures::{Result, timed};
-use crate::store::{self, StoreSettings};
+use crate::store;
 use cellfs::client::{Mutation, Put};
 use cellfs::schema::TableDescriptor;
+use cellfs::server::StoreOptions;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -63,8 +64,8 @@ pub fn run(directory: &Path, options: &Options) -> Result<bool> {
 }
 
 fn fill(path: &Path, rows: u64) -> Result<()> {
-    let store = store::open(path, StoreSettings::default())?;
-    let (_, table) = store::create_table(&*store, "t", TableDescriptor::with_family(&b"cf"[..]))?;
+    let store = store::open(path, StoreOptions::default())?;
+    let (_, table) = store::create_table(&store, "t", TableDescriptor::with_family(&b"cf"[..]))?;
     let mut numbers = 0..rows;
     loop {
         let batch: Vec<Mutation> = numbers
@@ -76,12 +77,13 @@ fn fill(path: &Path, rows: u64) -> Result<()> {
             })
             .collect();
         if batch.is_empty() {
-            return Ok(store.sync()?);
+            break;
         }
         for outcome in table.batch(batch) {
             outcome?;
         }
     }
+    Ok(store.close()?)
 }
 
 fn shell(script: &str, argument: &Path) -> Result<String> {

@@ -4,10 +4,11 @@
 use super::{COUNT, Tolerance, Verdict};
 use crate::data::{Random, Values};
 use crate::figures::{Result, timed};
-use crate::store::{self, StoreSettings};
+use crate::store;
 use bytes::Bytes;
 use cellfs::client::{Admin, Get, Mutation, Put, Table, TableName};
 use cellfs::schema::{BloomType, ColumnFamilyDescriptor, TableDescriptor};
+use cellfs::server::{Store, StoreOptions};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,13 +23,13 @@ const GETS_NEVER_MISSED: u64 = 1_000_000;
 
 /// Runs E1a to E1d.
 pub fn run(home: &Path, verdict: &mut Verdict) -> Result<()> {
-    let store = store::open(home, StoreSettings::default())?;
-    scattered_rows(&*store, verdict)?;
-    spread_rows(&*store, verdict)
+    let store = store::open(home, StoreOptions::default())?;
+    scattered_rows(&store, verdict)?;
+    spread_rows(&store, verdict)
 }
 
 /// E1a, E1c: each row lies in one of 25 files, whose key ranges are all the same.
-fn scattered_rows(store: &dyn Admin, verdict: &mut Verdict) -> Result<()> {
+fn scattered_rows(store: &Store, verdict: &mut Verdict) -> Result<()> {
     let none = Files::make_scattered(store, "e1a_none", BloomType::None)?;
     let row = Files::make_scattered(store, "e1a_row", BloomType::Row)?;
     let row_col = Files::make_scattered(store, "e1a_rowcol", BloomType::RowCol)?;
@@ -65,7 +66,7 @@ fn scattered_rows(store: &dyn Admin, verdict: &mut Verdict) -> Result<()> {
 }
 
 /// E1b: each row has its cells in 2 (3) of 24 files.
-fn spread_rows(store: &dyn Admin, verdict: &mut Verdict) -> Result<()> {
+fn spread_rows(store: &Store, verdict: &mut Verdict) -> Result<()> {
     for (spread, expected_none, expected_row) in [(2, 24.03, 2.21), (3, 24.06, 3.04)] {
         let none = Files::make_spread(store, &format!("e1b_none_{spread}"), BloomType::None, spread)?;
         let row = Files::make_spread(store, &format!("e1b_row_{spread}"), BloomType::Row, spread)?;
@@ -96,13 +97,13 @@ fn get(row: String) -> Get {
 
 /// A table of many store files that nothing compacts.
 struct Files<'a> {
-    store: &'a dyn Admin,
+    store: &'a Store,
     name: TableName,
     table: std::sync::Arc<dyn Table>,
 }
 
 impl<'a> Files<'a> {
-    fn make(store: &'a dyn Admin, name: &str, bloom: BloomType) -> Result<Files<'a>> {
+    fn make(store: &'a Store, name: &str, bloom: BloomType) -> Result<Files<'a>> {
         let family = ColumnFamilyDescriptor { bloom, block_cache: false, ..Default::default() };
         let mut descriptor = TableDescriptor::default().family(&b"d"[..], family);
         descriptor.compaction_disabled = true;
@@ -111,7 +112,7 @@ impl<'a> Files<'a> {
         Ok(Files { store, name, table })
     }
 
-    fn make_scattered(store: &'a dyn Admin, name: &str, bloom: BloomType) -> Result<Files<'a>> {
+    fn make_scattered(store: &'a Store, name: &str, bloom: BloomType) -> Result<Files<'a>> {
         let files = Files::make(store, name, bloom)?;
         for file in 0..FILES_A {
             files.write_file((0..ROWS_PER_FILE_A).map(|row| (row * FILES_A + file, Bytes::from_static(b"v"))))?;
@@ -119,7 +120,7 @@ impl<'a> Files<'a> {
         Ok(files)
     }
 
-    fn make_spread(store: &'a dyn Admin, name: &str, bloom: BloomType, spread: u64) -> Result<Files<'a>> {
+    fn make_spread(store: &'a Store, name: &str, bloom: BloomType, spread: u64) -> Result<Files<'a>> {
         let files = Files::make(store, name, bloom)?;
         for file in 0..FILES_B {
             let cells = (0..ROWS_B).flat_map(|row| (0..spread).map(move |cell| (row, cell)));

@@ -3,10 +3,11 @@
 use super::{Tolerance, Verdict};
 use crate::data::Values;
 use crate::figures::{Result, timed};
-use crate::store::{self, StoreSettings};
+use crate::store;
 use bytes::Bytes;
 use cellfs::client::{Admin, Delete, DeleteMarker, Mutation, Put, Scan, Table, TableName, WriteTime};
 use cellfs::schema::{ColumnFamilyDescriptor, TableDescriptor};
+use cellfs::server::{Store, StoreOptions};
 use std::path::Path;
 
 const ROWS: u64 = 50_000;
@@ -14,11 +15,11 @@ const KEPT: u64 = 10;
 
 /// Runs E11.
 pub fn run(home: &Path, verdict: &mut Verdict) -> Result<()> {
-    let store = store::open(home, StoreSettings::default())?;
+    let store = store::open(home, StoreOptions::default())?;
     let family = ColumnFamilyDescriptor { block_cache: false, ..Default::default() };
     let mut descriptor = TableDescriptor::default().family(&b"d"[..], family);
     descriptor.compaction_disabled = true;
-    let (name, table) = store::create_table(&*store, "e11", descriptor.clone())?;
+    let (name, table) = store::create_table(&store, "e11", descriptor.clone())?;
     let mut values = Values::new(1);
     let puts = (0..ROWS)
         .map(|row| Mutation::Put(Put::new(key(row)).add(&b"d"[..], &b"v"[..], Bytes::copy_from_slice(&values.next()))));
@@ -31,11 +32,11 @@ pub fn run(home: &Path, verdict: &mut Verdict) -> Result<()> {
     write(&*table, deletes.collect())?;
     store.flush_table(&name)?;
 
-    let (blocks, micros) = scan(&*store, &name, &*table)?;
+    let (blocks, micros) = scan(&store, &name, &*table)?;
     verdict.judge("E11 blocks of a scan for 10 rows among 49,990 deleted", 130.0, blocks, Tolerance::Absolute(3.0));
     store.modify_table(&name, TableDescriptor { compaction_disabled: false, ..descriptor })?;
     store.major_compact_table(&name, None)?;
-    let (blocks_after, micros_after) = scan(&*store, &name, &*table)?;
+    let (blocks_after, micros_after) = scan(&store, &name, &*table)?;
     verdict.judge("E11 blocks of the scan after a major compaction", 1.0, blocks_after, Tolerance::Absolute(0.0));
     verdict.note("E11 time of the scan before and after", &format!("{micros:.0} us, {micros_after:.0} us"));
     Ok(())
@@ -53,7 +54,7 @@ fn write(table: &dyn Table, mutations: Vec<Mutation>) -> Result<()> {
 }
 
 /// Scans everything; data blocks read and microseconds.
-fn scan(store: &dyn Admin, name: &TableName, table: &dyn Table) -> Result<(f64, f64)> {
+fn scan(store: &Store, name: &TableName, table: &dyn Table) -> Result<(f64, f64)> {
     let before = store::figure(store, name, "data_blocks_read")?;
     let (rows, elapsed) = timed(|| {
         let mut scanner = table.scan(&Scan { cache_blocks: false, ..Scan::new() })?;

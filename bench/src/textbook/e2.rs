@@ -3,10 +3,11 @@
 use super::{BYTES, Tolerance, Verdict};
 use crate::data::Random;
 use crate::figures::{Result, timed};
-use crate::store::{self, StoreSettings};
+use crate::store;
 use bytes::Bytes;
 use cellfs::client::{Admin, Mutation, Put, Scan, Table, TableName};
 use cellfs::schema::{ColumnFamilyDescriptor, Compression, TableDescriptor};
+use cellfs::server::{Store, StoreOptions};
 use std::path::Path;
 
 const ROWS: u64 = 100_000;
@@ -31,14 +32,14 @@ const DATA_SETS: [DataSet; 3] = [
 pub fn run(home: &Path, verdict: &mut Verdict) -> Result<()> {
     for (number, set) in DATA_SETS.iter().enumerate() {
         let store =
-            store::open(&home.join(number.to_string()), StoreSettings { cache_bytes: 1 << 20, ..Default::default() })?;
-        measure(&*store, set, verdict)?;
+            store::open(&home.join(number.to_string()), StoreOptions { cache_bytes: 1 << 20, ..Default::default() })?;
+        measure(&store, set, verdict)?;
     }
     Ok(())
 }
 
 /// Loads a set once and rewrites it by alter and major compaction for each codec.
-fn measure(store: &dyn Admin, set: &DataSet, verdict: &mut Verdict) -> Result<()> {
+fn measure(store: &Store, set: &DataSet, verdict: &mut Verdict) -> Result<()> {
     let (name, table) = store::create_table(store, "e2", descriptor(Compression::None))?;
     load(&*table, set)?;
     store.flush_table(&name)?;
