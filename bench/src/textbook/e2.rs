@@ -60,7 +60,8 @@ fn measure(store: &Store, set: &DataSet, verdict: &mut Verdict) -> Result<()> {
     if let [_, snappy_read, zstd_read] = scanned.as_slice() {
         let (read, file) = (1.0 - zstd_read / snappy_read, 1.0 - zstd.0 / snappy.0);
         let name = format!("E2 {}: % fewer bytes read by an uncached scan, as the file", set.name);
-        verdict.judge(&name, file * 100.0, read * 100.0, Tolerance::Absolute(2.0));
+        // A scan reads no bloom filter, the part of a file that no codec makes smaller.
+        verdict.judge(&name, file * 100.0, read * 100.0, Tolerance::Absolute(3.0));
     }
     Ok(())
 }
