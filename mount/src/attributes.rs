@@ -98,6 +98,7 @@ impl FileAttributes {
         let mode = changes.mode.map(|mode| mode & allowed).unwrap_or(self.mode.unwrap_or(defaults.mode));
         let uid = changes.uid.unwrap_or(self.uid.unwrap_or(defaults.uid));
         let gid = changes.gid.unwrap_or(self.gid.unwrap_or(defaults.gid));
+        let owned = FileAttributes::owned(mode, uid, gid, defaults);
         let time = |change: TimeChange| match change {
             TimeChange::Now => now_nanos,
             TimeChange::At(nanos) => nanos,
@@ -107,7 +108,10 @@ impl FileAttributes {
             atime_nanos: changes.atime.map(time).or(self.atime_nanos),
             ctime_nanos: Some(now_nanos),
             basis_millis: self.basis_millis,
-            ..FileAttributes::owned(mode, uid, gid, defaults)
+            // What was asked for is kept even where it equals the table's own: `cp -a` makes a table 0700, fills it, and opens it last.
+            mode: owned.mode.or(changes.mode.map(|_| mode)).or(self.mode),
+            uid: owned.uid.or(changes.uid).or(self.uid),
+            gid: owned.gid.or(changes.gid).or(self.gid),
         }
     }
 
@@ -255,14 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_stored() {
+    fn only_what_differs_or_was_asked_for_is_stored() {
         assert!(FileAttributes::owned(0o644, 10, 20, DEFAULTS).encode().is_empty());
         let own = FileAttributes::owned(0o600, 10, 21, DEFAULTS);
         assert_eq!(own, FileAttributes { mode: Some(0o600), gid: Some(21), ..FileAttributes::default() });
         assert_eq!(own.encode().len(), 1 + 2 + 4);
         let back = AttributeChanges { mode: Some(0o4644), gid: Some(20), ..AttributeChanges::default() };
         let changed = own.changed(&back, DEFAULTS, CELL_MODE, 5);
-        assert_eq!(changed, FileAttributes { ctime_nanos: Some(5), ..FileAttributes::default() });
+        let asked = FileAttributes { mode: Some(0o644), gid: Some(20), ..FileAttributes::default() };
+        assert_eq!(changed, FileAttributes { ctime_nanos: Some(5), ..asked });
     }
 
     #[test]

@@ -19,6 +19,8 @@ fn with_table() -> Option<Place> {
         printf '\0\1\377' > "t/with space/cf:b i n"
         echo x > 't/%2Fslash/cf:'; echo y > 't/%2Ehidden/cf:q%7E'
         chmod 600 t/row1/cf:a; chmod 755 t/row2/cf:a; chmod 700 t/row3
+        # Not of this second: rsync compares whole seconds, and takes a directory just made for one that needs no time.
+        touch -d '2020-05-06 07:08:09.5' t/*/* t/*/
         touch -d '2002-03-04 05:06:07.123456789' t/row4/cf:a
         touch -d '1999-01-01 00:00:00' t/row5
     "#);
@@ -38,20 +40,22 @@ fn tar_both_ways() {
     let script = format!(
         r#"{LISTING}
         cd default
-        tar cf "$OUT/t.tar" -C t .
+        tar cf "$OUT/t.tar" --format=posix -C t .
         mkdir "$OUT/plain"; tar xpf "$OUT/t.tar" -C "$OUT/plain"
         diff -r t "$OUT/plain"
         mkdir u; tar xpf "$OUT/t.tar" -C u
         diff <(contents t) <(contents u)
         diff <(listing t) <(listing u)
-        tar cf - -C "$OUT/plain" . | tar df - -C u
+        tar cf - --format=posix -C "$OUT/plain" . | tar df - --exclude=.schema -C u
         "#
     );
     assert_eq!(place.sh(&script), "");
     place.unmount();
     place.mount(&[]);
     assert_eq!(
-        place.sh(&format!("{LISTING} cd default; diff <(listing t) <(listing u); tar df \"$OUT/t.tar\" -C u")),
+        place.sh(&format!(
+            "{LISTING} cd default; diff <(listing t) <(listing u); tar df \"$OUT/t.tar\" --exclude=.schema -C u"
+        )),
         ""
     );
     place.unmount();
@@ -94,10 +98,14 @@ fn a_second_rsync_transfers_nothing() {
         rm -r "$OUT/plain/row8"; rsync -a --delete --itemize-changes "$OUT/plain/" u/ | grep deleting | sort
         "#
     );
-    let expected = ">f.s row7/cf:a\nchanged\ncf:a\ncf:empty\n*deleting   row8/\n*deleting   row8/cf:a\n*deleting   row8/cf:empty\n";
+    let expected = ">f.. row7/cf:a\nchanged\ncf:a\ncf:empty\n*deleting   row8/\n*deleting   row8/cf:a\n*deleting   row8/cf:empty\n";
     assert_eq!(place.sh(&script), expected);
     place.unmount();
     place.mount(&[]);
-    assert_eq!(place.sh("cd default; rsync -a --itemize-changes \"$OUT/plain/\" u/"), "", "after a remount too");
+    assert_eq!(
+        place.sh("cd default; rsync -a --exclude=.schema --itemize-changes \"$OUT/plain/\" u/"),
+        "",
+        "after a remount too"
+    );
     place.unmount();
 }
