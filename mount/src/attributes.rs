@@ -80,6 +80,17 @@ impl FileAttributes {
         *self == FileAttributes::default()
     }
 
+    /// The same with mode and owner said, whatever the table's are: for files that no table holds any more.
+    #[must_use]
+    pub fn spelled_out(self, defaults: Defaults) -> FileAttributes {
+        FileAttributes {
+            mode: Some(self.mode.unwrap_or(defaults.mode)),
+            uid: Some(self.uid.unwrap_or(defaults.uid)),
+            gid: Some(self.gid.unwrap_or(defaults.gid)),
+            ..self
+        }
+    }
+
     /// What the next version of the cell takes over: mode and owner, no times.
     #[must_use]
     pub fn without_times(self) -> FileAttributes {

@@ -4,6 +4,7 @@ use super::attributes::FileAttributes;
 use super::cells::{Version, VersionId};
 use super::inode::{Inode, InodeState, Node};
 use super::rows::KeptRow;
+use super::state::Room;
 use super::{CellFs, refuse};
 use crate::magic::CellAddress;
 use crate::ops::{FsError, FsResult, Invalidation, VolumeFigures};
@@ -12,9 +13,12 @@ use cellfs::cell::Cell;
 use cellfs::client::{Put, PutCell, WriteTime};
 use cellfs::schema::ROW_ATTRIBUTES_FAMILY;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Room on the volume below which writes are refused, beside what they need: the log and a flush must still fit.
 const MARGIN: u64 = 1 << 20;
+/// How long what the volume said is believed.
+const ROOM_IS_TRUE: Duration = Duration::from_millis(100);
 
 impl CellFs {
     /// Commits the working copy as the version of one open handle.
@@ -103,11 +107,20 @@ impl CellFs {
         }
     }
 
-    /// Refuses a write for which the volume has no room.
+    /// Refuses a write for which the volume has no room. The volume is asked once for many small writes.
     pub(super) fn volume_has_room(&self, bytes: u64) -> FsResult<()> {
-        if self.admin.free_space()? < bytes.saturating_add(MARGIN) {
-            return refuse(libc::ENOSPC, "the volume of the store is full; deleting still works");
+        let now = self.state.options.clock.monotonic();
+        let mut room = self.state.room.lock();
+        if room.bytes < bytes || now.saturating_sub(room.asked) > ROOM_IS_TRUE {
+            let free = self.admin.free_space()?;
+            if free < bytes.saturating_add(MARGIN) {
+                room.bytes = 0;
+                return refuse(libc::ENOSPC, "the volume of the store is full; deleting still works");
+            }
+            // A part only: others write to the volume as well.
+            *room = Room { bytes: ((free - MARGIN) / 64).max(bytes), asked: now };
         }
+        room.bytes -= bytes;
         Ok(())
     }
 

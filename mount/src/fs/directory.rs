@@ -181,7 +181,7 @@ impl CellFs {
                     }
                 }
                 let shown = self.cell_attributes(caller, &inode, &mut state, cell);
-                shown.map(|shown| shown.map(|(attributes, lifetime)| cell_entry(attributes, lifetime)))
+                shown.map(|shown| shown.map(|(attributes, lifetime)| cell_entry(&cell.table, attributes, lifetime)))
             }
             _ => self.attributes(caller, &inode).map(|(attributes, lifetime)| {
                 Some(Entry { attributes, name_lifetime: Lifetime::Forever, attribute_lifetime: lifetime })

@@ -231,7 +231,7 @@ impl CellFs {
             let shown = self.cell_attributes(caller, &inode, &mut inode.lock(), &cell)?;
             return Ok(shown.map(|(attributes, lifetime)| {
                 self.state.inodes.reference_again(&inode);
-                cell_entry(attributes, lifetime)
+                cell_entry(&cell.table, attributes, lifetime)
             }));
         }
         let Some(found) = self.fetch(&cell)? else { return Ok(None) };
@@ -240,7 +240,7 @@ impl CellFs {
         let mut state = inode.lock();
         state.cell.known.get_or_insert(version);
         let shown = self.cell_attributes(caller, &inode, &mut state, &cell)?;
-        Ok(shown.map(|(attributes, lifetime)| cell_entry(attributes, lifetime)))
+        Ok(shown.map(|(attributes, lifetime)| cell_entry(&cell.table, attributes, lifetime)))
     }
 
     /// The newest visible version of a cell, as the mount shows it: hidden cells are not there.
@@ -331,7 +331,7 @@ impl CellFs {
         let Some(inode) = self.state.scratch.get(place, name) else { return Ok(None) };
         let (attributes, _) = self.attributes(caller, &inode)?;
         self.state.inodes.reference_again(&inode);
-        Ok(Some(cell_entry(attributes, Lifetime::None)))
+        Ok(Some(scratch_entry(attributes)))
     }
 
     /// What stat(2) shows of any inode.
@@ -472,8 +472,16 @@ pub(super) fn lasting(attributes: Attributes) -> Entry {
     Entry { attributes, name_lifetime: Lifetime::Forever, attribute_lifetime: Lifetime::Forever }
 }
 
-/// The name of a cell lives as long as its attributes, but for a writer's time.
-pub(super) fn cell_entry(attributes: Attributes, lifetime: Lifetime) -> Entry {
-    let name_lifetime = if lifetime == Lifetime::None { Lifetime::Forever } else { lifetime };
+/// The name of a cell lives as long as its attributes; while somebody writes it is there, unless cells of the table vanish by themselves.
+pub(super) fn cell_entry(table: &TableHandle, attributes: Attributes, lifetime: Lifetime) -> Entry {
+    let name_lifetime = match lifetime {
+        Lifetime::None if !expires(table) => Lifetime::Forever,
+        lifetime => lifetime,
+    };
     Entry { attributes, name_lifetime, attribute_lifetime: lifetime }
+}
+
+/// The name of a scratch file is there until it is removed; its attributes change with each write.
+pub(super) fn scratch_entry(attributes: Attributes) -> Entry {
+    Entry { attributes, name_lifetime: Lifetime::Forever, attribute_lifetime: Lifetime::None }
 }

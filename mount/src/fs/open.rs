@@ -4,7 +4,7 @@ use super::attributes::{CELL_MODE, Defaults, FileAttributes};
 use super::cells::{Content, Creation, Pending, Writer};
 use super::handle::{FileHandle, Handle, MagicHandle, Snapshot};
 use super::inode::{Inode, InodeState, Node};
-use super::lookup::cell_entry;
+use super::lookup::{cell_entry, scratch_entry};
 use super::scratch::{ScratchPlace, is_scratch_name};
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicFile, MagicNode, Place, TableHandle};
@@ -186,7 +186,7 @@ impl CellFs {
         let shown = made.and_then(|opened| {
             let shown = self.cell_attributes(caller, &inode, &mut state, &cell)?;
             shown
-                .map(|(attributes, lifetime)| (cell_entry(attributes, lifetime), opened))
+                .map(|(attributes, lifetime)| (cell_entry(&cell.table, attributes, lifetime), opened))
                 .ok_or_else(FsError::not_found)
         });
         drop(state);
@@ -216,14 +216,14 @@ impl CellFs {
             }
             let opened = self.open_content(caller, &inode, &mut inode.lock(), None, flags)?;
             self.state.inodes.reference_again(&inode);
-            let (attributes, lifetime) = self.attributes(caller, &inode)?;
-            return Ok((cell_entry(attributes, lifetime), opened));
+            let (attributes, _) = self.attributes(caller, &inode)?;
+            return Ok((scratch_entry(attributes), opened));
         }
         let inode = self.new_scratch(mode, caller.uid, caller.gid, Bytes::new())?;
         let opened = self.open_content(caller, &inode, &mut inode.lock(), None, flags)?;
         self.state.scratch.insert(place, Bytes::copy_from_slice(name), Arc::clone(&inode));
-        let (attributes, lifetime) = self.attributes(caller, &inode)?;
-        Ok((cell_entry(attributes, lifetime), opened))
+        let (attributes, _) = self.attributes(caller, &inode)?;
+        Ok((scratch_entry(attributes), opened))
     }
 
     /// A scratch file with a reference of the kernel and no name yet.

@@ -256,12 +256,7 @@ impl CellFs {
             pending.content.get_or_insert_with(|| Content::new(value));
             pending.creating = None;
             pending.base = None;
-            pending.attributes = Some(FileAttributes {
-                mode: Some(own.mode.unwrap_or(defaults.mode)),
-                uid: Some(own.uid.unwrap_or(defaults.uid)),
-                gid: Some(own.gid.unwrap_or(defaults.gid)),
-                ..own
-            });
+            pending.attributes = Some(own.spelled_out(defaults));
             state.cell.known = None;
             if found.is_some() {
                 let deadline = self.state.options.clock.monotonic() + HIDING;

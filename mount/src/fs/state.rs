@@ -82,6 +82,13 @@ pub struct TableFacts {
     pub unsaved: bool,
 }
 
+/// Bytes that may be written before the volume is asked again, and when it was.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    pub(super) bytes: u64,
+    pub(super) asked: Duration,
+}
+
 /// A table that a process has just made.
 #[derive(Debug)]
 struct MadeTable {
@@ -110,6 +117,7 @@ pub struct MountState {
     /// Attributes of tables.
     pub tables: RwLock<HashMap<u64, TableFacts>>,
     pub(super) watching: AtomicBool,
+    pub(super) room: Mutex<Room>,
     made: Mutex<Vec<MadeTable>>,
     epoch: AtomicU64,
     root_changed_millis: AtomicI64,
@@ -129,6 +137,7 @@ impl MountState {
             scratch: ScratchFiles::default(),
             tables: RwLock::default(),
             watching: AtomicBool::new(false),
+            room: Mutex::default(),
             made: Mutex::default(),
             epoch: AtomicU64::new(0),
             root_changed_millis: AtomicI64::new(0),

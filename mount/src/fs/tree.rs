@@ -185,10 +185,24 @@ impl CellFs {
         Ok(())
     }
 
-    /// Open handles keep the value that the cell has now.
+    /// Open handles keep the value and the attributes that the cell has now.
     pub(super) fn save_for_handles(&self, state: &mut InodeState, cell: &CellAddress) -> FsResult<()> {
-        if state.cell.handles > 0 {
-            state.cell.orphan = self.fetch_value(state, cell)?.map(|(value, _)| value);
+        if state.cell.handles == 0 {
+            return Ok(());
+        }
+        let defaults = self.cell_defaults(&cell.table)?;
+        state.cell.orphan = self.fetch_value(state, cell)?.map(|(value, _)| value);
+        let known = state.cell.known.as_mut();
+        let written = known.as_ref().map_or(0, |version| version.id.timestamp);
+        let mut own = known.as_ref().map(|version| version.own());
+        if let Some(pending) = state.cell.pending.as_mut() {
+            let made = pending.creating.map(|made| FileAttributes::owned(made.mode, made.uid, made.gid, defaults));
+            own = pending.attributes.or(made).or(own);
+            pending.attributes = own.map(|own| own.spelled_out(defaults));
+            pending.changed_millis = pending.changed_millis.max(written);
+        }
+        if let (Some(version), Some(own)) = (known, own) {
+            version.attributes = Some(Box::new(own.spelled_out(defaults)));
         }
         Ok(())
     }

@@ -25,14 +25,16 @@ const MAX_BACKGROUND: u16 = 64;
 /// Asked of the kernel where it offers them (fuse.md 5.2):
 /// ATOMIC_O_TRUNC: open and truncation are one request, so one version. PARALLEL_DIROPS: lookups in one directory run side by side.
 /// READDIRPLUS_AUTO: attributes come with names only for who looks at them. NO_EXPORT_SUPPORT: no file handles that outlive inodes. ASYNC_DIO:
-/// large direct reads in flight together. Not asked: WRITEBACK_CACHE (a put would become three requests, and close would lie about EIO).
-const WANTED: [InitFlags; 6] = [
+/// large direct reads in flight together. DIRECT_IO_ALLOW_MMAP: files open for writing bypass the page cache and can be mapped all the same.
+/// Not asked: WRITEBACK_CACHE (a put would become three requests, and close would lie about EIO).
+const WANTED: [InitFlags; 7] = [
     InitFlags::FUSE_ATOMIC_O_TRUNC,
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
     InitFlags::FUSE_NO_EXPORT_SUPPORT,
     InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
 ];
 
 const NO_HARD_LINK: &str = "a cell has one name: hard links are not kept (cp makes a second cell)";
