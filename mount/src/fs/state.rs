@@ -217,10 +217,7 @@ impl MountState {
                 text(&names::cell_name(&cell.family, &cell.qualifier))
             ),
             Node::Scratch(number) => format!("(scratch file {number})"),
-            Node::Magic(magic) => match magic.table() {
-                Some(table) => format!("{}/({magic:?})", table_path(table)),
-                None => format!("/({magic:?})"),
-            },
+            Node::Magic(magic) => magic.path(),
         }
     }
 

@@ -7,10 +7,6 @@ use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The forms of `.import/`, in the order in which they are listed among its files.
-const IMPORT_FORMS: [(&str, ImportForm); 4] =
-    [("cells", ImportForm::Cells), ("csv", ImportForm::Csv), ("jsonl", ImportForm::Jsonl), ("tsv", ImportForm::Tsv)];
-
 impl Magic {
     /// Finds a name; `None` where there is none. Of the names in namespaces, tables and rows only those that begin with a dot are asked for.
     /// A hidden `.schema` is found all the same: whether it shows is [`Magic::schema_is_visible`].
@@ -70,10 +66,10 @@ impl Magic {
             MagicNode::Import(table) => match name {
                 b"errors" => Some(MagicNode::ImportErrors(table.clone())),
                 b"last" => Some(MagicNode::ImportLast(table.clone())),
-                _ => IMPORT_FORMS
-                    .iter()
-                    .find(|(known, _)| known.as_bytes() == name)
-                    .map(|(_, form)| MagicNode::ImportStream(table.clone(), *form)),
+                _ => ImportForm::ALL
+                    .into_iter()
+                    .find(|form| form.name().as_bytes() == name)
+                    .map(|form| MagicNode::ImportStream(table.clone(), form)),
             },
             MagicNode::Versions(table, row) => versions::lookup_cell(table, row, name)?,
             MagicNode::CellVersions(cell) => versions::lookup_version(cell, name)?,
@@ -123,9 +119,9 @@ impl Magic {
                 usable.map(entry).collect()
             }
             MagicNode::Import(table) => {
-                let forms = IMPORT_FORMS
-                    .iter()
-                    .map(|(name, form)| ((*name).to_owned(), MagicNode::ImportStream(table.clone(), *form)));
+                let forms = ImportForm::ALL
+                    .into_iter()
+                    .map(|form| (form.name().to_owned(), MagicNode::ImportStream(table.clone(), form)));
                 let reports = [
                     ("errors".to_owned(), MagicNode::ImportErrors(table.clone())),
                     ("last".to_owned(), MagicNode::ImportLast(table.clone())),

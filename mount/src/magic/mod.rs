@@ -13,6 +13,7 @@ pub mod import;
 mod instance;
 
 mod node;
+mod path;
 mod row_json;
 mod scan;
 mod schema;

@@ -135,3 +135,37 @@ fn files_that_show_are_not_written_and_modes_say_so() {
     assert_eq!(world.magic.replace(&ctl, &ROOT, b"flush\n").unwrap_err().errno, libc::EINVAL);
     assert_eq!(world.magic.create(&Place::Table(&world.table), b".x", &ROOT, 0).err().unwrap().errno, libc::EPERM);
 }
+
+#[test]
+fn every_name_knows_its_path() {
+    let world = World::new();
+    world.put(b"a/b", b"cf:x", 7, b"v");
+    let region = world.list(".regions").remove(0);
+    for path in [
+        ".schema",
+        ".ctl",
+        ".stats",
+        ".regions",
+        &format!(".regions/{region}/stats"),
+        ".scan/limit=3/prefix=a%2Fb/keys",
+        ".import/tsv",
+        ".import/last",
+    ] {
+        assert_eq!(world.find(path).unwrap().path(), format!("/default/t/{path}"));
+    }
+    let versions = world.magic.lookup(&Place::Row(&world.table, b"a/b"), b".versions").unwrap().unwrap();
+    let cell = world.magic.lookup(&Place::Magic(&versions), b"cf:x").unwrap().unwrap();
+    let version = world.magic.lookup(&Place::Magic(&cell), b"7").unwrap().unwrap();
+    assert_eq!(version.path(), "/default/t/a%2Fb/.versions/cf:x/7");
+    assert_eq!(root(&world, &[".cellfs", "last-error"]).path(), "/.cellfs/last-error");
+}
+
+#[test]
+fn every_figure_is_explained() {
+    let world = World::new();
+    let explained = include_str!("../../../docs/figures.md");
+    for line in world.read(".stats").lines() {
+        let name = line.split(' ').next().unwrap();
+        assert!(explained.contains(&format!("| `{name}` |")), "{name} is not in docs/figures.md");
+    }
+}

@@ -145,3 +145,41 @@ fn long_column_names_have_versions_too() {
     assert!(names[0].len() <= 255, "{names:?}");
     assert_eq!(world.read(&format!("row=r/.versions/{}/4", names[0])), "x");
 }
+
+#[test]
+fn modes_hold_for_those_who_read_many_cells_at_once() {
+    use cellfs::cell::{Tag, tag_type};
+    use cellfs::client::{Put, PutCell, WriteTime};
+    use cellfs_mount::attributes::FileAttributes;
+    use cellfs_mount::ops::Caller;
+    let world = World::new();
+    let secret = FileAttributes { mode: Some(0o600), uid: Some(9), ..FileAttributes::default() };
+    let cell = |qualifier: &str, tags: Vec<Tag>| PutCell {
+        family: "cf".into(),
+        qualifier: qualifier.to_owned().into(),
+        time: WriteTime::At(5),
+        value: "v".into(),
+        tags,
+    };
+    let tag = Tag { kind: tag_type::FILE_ATTRIBUTES, value: secret.encode() };
+    let cells = vec![cell("open", vec![]), cell("secret", vec![tag])];
+    world.table.put(Put { cells, ..Put::new("r") }).unwrap();
+    let seen = |path: &str, uid: u32| {
+        let node = world.find(path).unwrap();
+        let mut file = world.magic.open(&node, &Caller { uid, gid: uid, pid: 1 }, libc::O_RDONLY).unwrap();
+        String::from_utf8(file.read(0, 1000).unwrap().to_vec()).unwrap()
+    };
+    for path in ["row=r/.row.json", ".scan/jsonl", ".scan/cells"] {
+        for (uid, sees) in [(0, true), (5, true), (9, true), (10, false)] {
+            let text = seen(path, uid);
+            assert!(text.contains("cf:open"), "{path} {uid}");
+            assert_eq!(text.contains("cf:secret"), sees, "{path} {uid}");
+        }
+    }
+    assert_eq!(world.magic.attributes(&world.find("row=r/.versions/cf:secret/5").unwrap(), &ROOT).unwrap().mode, 0o600);
+    // Versions written past the path stay as closed as those before.
+    world.write("row=r/.row.json", "{\"cf:secret\": \"new\"}\n").unwrap();
+    assert!(!seen(".scan/jsonl", 10).contains("new"));
+    world.write(".import/tsv", "row\tcf:secret\nr\tnewer\n").unwrap();
+    assert!(seen(".scan/jsonl", 9).contains("newer") && !seen(".scan/jsonl", 10).contains("newer"));
+}

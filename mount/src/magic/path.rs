@@ -1,0 +1,77 @@
+//! Where a dot name stands in the tree, for error lines.
+
+use super::instance::FILES;
+use super::node::{CellAddress, ImportForm, MagicNode, TableHandle};
+use super::scan::{ScanForm, ScanParts};
+use crate::names;
+use bytes::Bytes;
+
+impl MagicNode {
+    /// The path from the mount's root.
+    pub fn path(&self) -> String {
+        match self {
+            MagicNode::Help => "/.help".to_owned(),
+            MagicNode::Instance => "/.cellfs".to_owned(),
+            MagicNode::InstanceFile(file) => {
+                let name = FILES.iter().find(|(_, known)| known == file).map_or("", |(name, _)| name);
+                format!("/.cellfs/{name}")
+            }
+            MagicNode::NamespaceSchema(name) => format!("/{name}/.schema"),
+            MagicNode::NamespaceStats(name) => format!("/{name}/.stats"),
+            MagicNode::TableSchema(table) => of_table(table, ".schema"),
+            MagicNode::Ctl(table) => of_table(table, ".ctl"),
+            MagicNode::TableStats(table) => of_table(table, ".stats"),
+            MagicNode::Regions(table) => of_table(table, ".regions"),
+            MagicNode::Region(table, region) => of_table(table, &format!(".regions/{region}")),
+            MagicNode::RegionStats(table, region) => of_table(table, &format!(".regions/{region}/stats")),
+            MagicNode::Scan(table, parts) => of_table(table, &scan(parts)),
+            MagicNode::ScanStream(table, parts, form) => {
+                let name = ScanForm::ALL.iter().find(|(_, known)| known == form).map_or("", |(name, _)| name);
+                of_table(table, &format!("{}/{name}", scan(parts)))
+            }
+            MagicNode::Import(table) => of_table(table, ".import"),
+            MagicNode::ImportStream(table, form) => of_table(table, &format!(".import/{}", form.name())),
+            MagicNode::ImportErrors(table) => of_table(table, ".import/errors"),
+            MagicNode::ImportLast(table) => of_table(table, ".import/last"),
+            MagicNode::RowKey(table, row) => of_row(table, row, ".key"),
+            MagicNode::RowJson(table, row) => of_row(table, row, ".row.json"),
+            MagicNode::Versions(table, row) => of_row(table, row, ".versions"),
+            MagicNode::CellVersions(cell) => versions_of(cell),
+            MagicNode::Version(cell, timestamp) => format!("{}/{timestamp}", versions_of(cell)),
+            MagicNode::VersionMarker(cell, timestamp) => format!("{}/{timestamp}.del", versions_of(cell)),
+        }
+    }
+}
+
+impl ImportForm {
+    /// Every form, in the order of their names.
+    pub const ALL: [ImportForm; 4] = [ImportForm::Cells, ImportForm::Csv, ImportForm::Jsonl, ImportForm::Tsv];
+
+    /// The name below `.import/`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ImportForm::Jsonl => "jsonl",
+            ImportForm::Cells => "cells",
+            ImportForm::Tsv => "tsv",
+            ImportForm::Csv => "csv",
+        }
+    }
+}
+
+fn of_table(table: &TableHandle, rest: &str) -> String {
+    let name = table.0.name();
+    format!("/{}/{}/{rest}", name.namespace, name.qualifier)
+}
+
+fn of_row(table: &TableHandle, row: &Bytes, rest: &str) -> String {
+    of_table(table, &format!("{}/{rest}", String::from_utf8_lossy(&names::row_name(row))))
+}
+
+fn versions_of(cell: &CellAddress) -> String {
+    let name = names::cell_name(&cell.family, &cell.qualifier);
+    of_row(&cell.table, &cell.row, &format!(".versions/{}", String::from_utf8_lossy(&name)))
+}
+
+fn scan(parts: &ScanParts) -> String {
+    parts.0.iter().fold(".scan".to_owned(), |path, part| format!("{path}/{}", String::from_utf8_lossy(part)))
+}
