@@ -215,7 +215,7 @@ fn counters_appends_and_checks_follow_hbase() {
         };
         assert_eq!(table.increment(increment(5)).unwrap().written[0].value(), 5i64.to_be_bytes());
         assert_eq!(table.increment(increment(-7)).unwrap().written[0].value(), (-2i64).to_be_bytes());
-        table.put(Put::new("r").add("cf", "n", "abc")).unwrap();
+        table.put(Put::new("r").add_at("cf", "n", WriteTime::AfterNewest, "abc")).unwrap();
         assert!(matches!(table.increment(increment(1)), Err(Error::NotALong { width: 3, .. })));
         let append = Append {
             row: "r".into(),

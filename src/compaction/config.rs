@@ -20,7 +20,7 @@ pub struct CompactionConfig {
     /// The share of the period by which stores differ, so that they do not all start at once (`hbase.hregion.majorcompaction.jitter`).
     pub major_jitter: f64,
     /// Bytes per second that compactions write while no store is under pressure; 0 = no limit
-    /// (`hbase.hstore.compaction.throughput.lower.bound`).
+    /// (`hbase.hstore.compaction.throughput.lower.bound`, 50 MB there: our machines have fewer cores).
     pub throttle_bytes_per_second: u64,
 }
 
@@ -35,7 +35,7 @@ impl Default for CompactionConfig {
             blocking_files: 16,
             major_period_millis: 7 * 24 * 3600 * 1000,
             major_jitter: 0.5,
-            throttle_bytes_per_second: 50 << 20,
+            throttle_bytes_per_second: 32 << 20,
         }
     }
 }

@@ -23,12 +23,26 @@ pub struct CompactionOutcome {
     pub expired_files: usize,
 }
 
+/// How fast a compaction goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionPace {
+    /// In the background: at the throttle's rate.
+    Throttled,
+    /// Somebody waits for it.
+    Free,
+}
+
 impl Region {
     /// Runs one compaction of the store, if the policy finds one (or the request asks for all files); `None` if there was nothing to do.
     ///
     /// # Errors
     /// Those of reading and writing files and of the manifest; [`Error::Busy`] when the region is split, closed or dropped meanwhile.
-    pub fn compact(&self, store: &HStore, request: CompactionRequest) -> Result<Option<CompactionOutcome>> {
+    pub fn compact(
+        &self,
+        store: &HStore,
+        request: CompactionRequest,
+        pace: CompactionPace,
+    ) -> Result<Option<CompactionOutcome>> {
         let _maintenance = self.maintenance.read();
         let _one = store.compaction.lock();
         if self.stores.read().closed {
@@ -40,7 +54,7 @@ impl Region {
         let facts: Vec<_> = files.iter().map(StoreFileView::facts).collect();
         let config = self.services.config();
         let outcome = match select(&facts, &config.compaction, request, now, None) {
-            Some(selection) => self.run_compaction(store, &files, &selection)?,
+            Some(selection) => self.run_compaction(store, &files, &selection, pace)?,
             None if expired_files == 0 => return Ok(None),
             None => CompactionOutcome::default(),
         };
@@ -80,7 +94,7 @@ impl Region {
             return Ok(CompactionOutcome { expired_files, ..CompactionOutcome::default() });
         };
         let selection = Selection { range: *first..*last + 1, kind: CompactionKind::Minor };
-        Ok(CompactionOutcome { expired_files, ..self.run_compaction(store, &files, &selection)? })
+        Ok(CompactionOutcome { expired_files, ..self.run_compaction(store, &files, &selection, CompactionPace::Free)? })
     }
 
     /// Rewrites the files `file_ids`, which must be neighbours, into one: for tests that choose by themselves. With `drop_deletes` as if
@@ -99,14 +113,20 @@ impl Region {
         if chosen.len() != file_ids.len() || !chosen.iter().all(|view| file_ids.contains(&view.entry.file_id)) {
             return Err(Error::invalid(format!("the files {file_ids:?} are not neighbours in the store")));
         }
-        let written = self.rewrite(store, &chosen, drop_deletes)?;
+        let written = self.rewrite(store, &chosen, drop_deletes, CompactionPace::Free)?;
         self.install(store, &chosen, Some(written))
     }
 
-    fn run_compaction(&self, store: &HStore, files: &StoreFiles, selection: &Selection) -> Result<CompactionOutcome> {
+    fn run_compaction(
+        &self,
+        store: &HStore,
+        files: &StoreFiles,
+        selection: &Selection,
+        pace: CompactionPace,
+    ) -> Result<CompactionOutcome> {
         let inputs = files.as_slice().get(selection.range.clone()).unwrap_or(&[]);
         let all_files = inputs.len() == files.len();
-        let written = self.rewrite(store, inputs, all_files)?;
+        let written = self.rewrite(store, inputs, all_files, pace)?;
         let counters = store.counters();
         counters.expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
         self.install(store, inputs, Some(written))?;
@@ -118,7 +138,13 @@ impl Region {
     }
 
     /// Writes one file from `inputs`.
-    fn rewrite(&self, store: &HStore, inputs: &[StoreFileView], all_files: bool) -> Result<WrittenStoreFile> {
+    fn rewrite(
+        &self,
+        store: &HStore,
+        inputs: &[StoreFileView],
+        all_files: bool,
+        pace: CompactionPace,
+    ) -> Result<WrittenStoreFile> {
         let context = &self.services.store;
         let descriptor = store.descriptor();
         let rules = FamilyRules::of(&descriptor, context.clock.now_millis());
@@ -135,14 +161,17 @@ impl Region {
         let bounds = RowBounds { start: self.start.clone(), end: self.end.clone() };
         let tags = inputs.iter().any(|view| view.file.reader().info().tags);
         let request = StoreFileRequest { max_sequence_id, major: all_files, tags };
-        let mut progress = |bytes| self.pace_compaction(bytes, store.files().len());
+        let mut progress = |bytes| self.pace_compaction(bytes, store.files().len(), pace);
         write_store_file(context, &descriptor, &mut scanner, &bounds, request, &mut progress)
     }
 
     /// Between megabytes: gives up when the region goes away, and keeps to the throttle.
-    fn pace_compaction(&self, bytes: u64, files: usize) -> Result<()> {
+    fn pace_compaction(&self, bytes: u64, files: usize, pace: CompactionPace) -> Result<()> {
         let config = self.services.config();
-        let pressure = files as f64 / config.compaction.blocking_files.max(1) as f64;
+        let pressure = match pace {
+            CompactionPace::Free => 1.0,
+            CompactionPace::Throttled => files as f64 / config.compaction.blocking_files.max(1) as f64,
+        };
         let mut pause = self.services.throttle.charge(bytes, pressure);
         loop {
             if self.services.is_closing() || self.interrupted.load(Ordering::Acquire) {
@@ -215,11 +244,14 @@ impl Region {
         }
     }
 
-    /// Stores that the policy would compact now.
+    /// Stores that the policy would compact now, but for those being compacted already.
     pub fn compaction_due(&self) -> Vec<Arc<HStore>> {
         let config = self.services.config();
         let now = self.services.store.clock.now_millis();
         let due = |store: &Arc<HStore>| {
+            if store.compaction.is_locked() {
+                return false;
+            }
             let facts: Vec<_> = store.files().iter().map(StoreFileView::facts).collect();
             select(&facts, &config.compaction, CompactionRequest::Policy, now, expired_before(store, now)).is_some()
         };

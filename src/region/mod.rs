@@ -26,7 +26,7 @@ mod split_point;
 mod statistics;
 mod write;
 
-pub use compact::CompactionOutcome;
+pub use compact::{CompactionOutcome, CompactionPace};
 pub use condition::Checked;
 pub use limits::{
     RequestLimits, check_condition, check_get, check_mutation, check_put_request, check_row, check_scan, has_family,

@@ -60,7 +60,11 @@ fn is_family_marker(cell: &Cell) -> bool {
 impl<'a> Preparation<'a> {
     /// Nothing yet, as of the clock's now.
     pub fn new(region: &'a Region) -> Preparation<'a> {
-        let now = region.services().store.clock.now_millis();
+        Preparation::at(region, region.services().store.clock.now_millis())
+    }
+
+    /// Nothing yet, as of `now`: the regions of one request share it.
+    pub fn at(region: &'a Region, now: i64) -> Preparation<'a> {
         Preparation { region, now, put_time: now, cells: Vec::new(), pending: PendingColumns::default() }
     }
 

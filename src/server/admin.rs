@@ -7,7 +7,7 @@ use crate::client::{Admin, NamespaceName, RegionInfo, Table, TableAttributes, Ta
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
-use crate::region::table_statistics;
+use crate::region::{CompactionPace, table_statistics};
 use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl StoreInner {
                 }
                 // By policy: as long as it finds something. All files: once.
                 loop {
-                    let done = match region.compact(&store, request) {
+                    let done = match region.compact(&store, request, CompactionPace::Free) {
                         Err(Error::Busy { .. }) if region.enter().is_none() => None,
                         other => other?,
                     };
@@ -60,7 +60,7 @@ impl StoreInner {
         for region in table.regions().iter() {
             region.flush()?;
             for store in region.stores().iter().filter(|store| store.files().has_references()) {
-                region.compact(store, CompactionRequest::Major)?;
+                region.compact(store, CompactionRequest::Major, CompactionPace::Free)?;
             }
             if let Some(row) = region.split_point()? {
                 splits += usize::from(self.split_region(&table, region, &row)?);

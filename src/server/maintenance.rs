@@ -5,7 +5,7 @@ use super::table_state::{TableState, flush_size, max_file_size};
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
-use crate::region::Region;
+use crate::region::{CompactionPace, Region};
 use std::sync::Arc;
 
 impl StoreInner {
@@ -80,7 +80,7 @@ impl StoreInner {
                 continue;
             }
             for store in region.compaction_due() {
-                match region.compact(&store, CompactionRequest::Policy) {
+                match region.compact(&store, CompactionRequest::Policy, CompactionPace::Throttled) {
                     Ok(Some(_)) => return Ok(true),
                     Ok(None) | Err(Error::Busy { .. }) => {}
                     Err(error) => return Err(error),

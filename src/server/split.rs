@@ -5,7 +5,7 @@ use super::table_state::TableState;
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::{ManifestEdit, RegionEntry, StoreEntry};
-use crate::region::{Region, encoded_region_name};
+use crate::region::{CompactionPace, Region, encoded_region_name};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl StoreInner {
     fn drop_references(&self, region: &Region) -> Result<()> {
         for store in region.stores() {
             while store.files().has_references() {
-                if region.compact(&store, CompactionRequest::Major)?.is_none() {
+                if region.compact(&store, CompactionRequest::Major, CompactionPace::Free)?.is_none() {
                     return Ok(());
                 }
             }

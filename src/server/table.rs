@@ -141,7 +141,7 @@ impl TableHandle {
                 entered.push(guard);
             }
             let lock = services.row_locks.lock_all(self.state.id, groups.iter().map(|group| &group.row[..]));
-            let (mut parts, order) = prepare_groups(&regions, &routes, groups)?;
+            let (mut parts, order) = prepare_groups(&regions, &routes, groups, self.store.now())?;
             parts.retain(|part| !part.cells.is_empty());
             if parts.is_empty() {
                 return Ok(MutationOutcome { applied: true, written: Vec::new() });
@@ -165,9 +165,10 @@ fn prepare_groups<'a>(
     regions: &'a [Arc<Region>],
     routes: &[Arc<Region>],
     groups: &[RowMutations],
+    now: i64,
 ) -> Result<PreparedGroups<'a>> {
     let mut preparations: Vec<(&'a Region, Preparation<'a>)> =
-        regions.iter().map(|region| (region.as_ref(), Preparation::new(region))).collect();
+        regions.iter().map(|region| (region.as_ref(), Preparation::at(region, now))).collect();
     let mut order = Vec::with_capacity(groups.len());
     for (route, group) in routes.iter().zip(groups) {
         let Some((_, preparation)) = preparations.iter_mut().find(|(region, _)| region.id() == route.id()) else {
