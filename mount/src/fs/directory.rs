@@ -302,7 +302,8 @@ impl CellFs {
 
     fn next_row(&self, source: &mut RowSource) -> FsResult<Option<Item>> {
         if !source.started || source.ahead.is_some() && source.ahead == source.last {
-            source.ahead = source.scanner.next()?.and_then(|row| row.cells.first().map(Cell::row_bytes));
+            // A copy: keys outlive the listing in inodes, and must not hold on to the blocks they were read from.
+            source.ahead = source.scanner.next()?.map(|row| Bytes::copy_from_slice(row.row()));
             source.started = true;
         }
         let kept = self.state.kept.next_after(source.table.id(), source.last.as_ref());
@@ -356,7 +357,7 @@ impl CellFs {
                 table: source.table.clone(),
                 row: source.row.clone(),
                 family: Bytes::copy_from_slice(cell.family()),
-                qualifier: cell.qualifier_bytes(),
+                qualifier: Bytes::copy_from_slice(cell.qualifier()),
             };
             let version = Some(self.version_of(&address, &cell));
             let name = names::cell_name(&address.family, &address.qualifier);

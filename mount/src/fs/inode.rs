@@ -340,3 +340,6 @@ fn number_of(node: &Node) -> u64 {
 fn seed(table: &TableHandle, kind: u64) -> u64 {
     table.id().wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(kind)
 }
+
+#[cfg(test)]
+mod tests;

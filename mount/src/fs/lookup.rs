@@ -188,7 +188,7 @@ impl CellFs {
         let mut scanner = table.0.scan(&scan)?;
         while let Some(result) = scanner.next()? {
             if *names::row_name(result.row()) == *name {
-                return Ok(result.cells.first().map(Cell::row_bytes));
+                return Ok(Some(Bytes::copy_from_slice(result.row())));
             }
         }
         Ok(None)
@@ -218,7 +218,8 @@ impl CellFs {
         while let Some(part) = scanner.next()? {
             for cell in &part.cells {
                 if names::cell_name(cell.family(), cell.qualifier()) == name {
-                    return Ok(Some(address(Bytes::copy_from_slice(cell.family()), cell.qualifier_bytes())));
+                    let qualifier = Bytes::copy_from_slice(cell.qualifier());
+                    return Ok(Some(address(Bytes::copy_from_slice(cell.family()), qualifier)));
                 }
             }
         }

@@ -31,7 +31,7 @@ impl CellFs {
                 let (_, _, directory) = self.admin.namespace(&namespace)?;
                 self.make_table(caller, id, &namespace, name, inherit(caller, mode, &directory))
             }
-            Node::Table(table) => self.make_row(caller, &table, name, mode),
+            Node::Table(table) => self.make_row(caller, parent, &table, name, mode),
             Node::Row(..) => refuse(libc::EPERM, "a row holds cells, which are files"),
             Node::Magic(_) => refuse(libc::EPERM, "no directory can be made here"),
             Node::Cell(_) | Node::Scratch(_) => refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
@@ -75,12 +75,21 @@ impl CellFs {
         Ok(self.admin.set_namespace_attributes(namespace, attributes)?)
     }
 
-    fn make_row(&self, caller: &Caller, table: &TableHandle, name: &[u8], mode: u32) -> FsResult<Entry> {
+    fn make_row(
+        &self,
+        caller: &Caller,
+        parent: &Inode,
+        table: &TableHandle,
+        name: &[u8],
+        mode: u32,
+    ) -> FsResult<Entry> {
         self.table_writable(table)?;
         let Some(names::RowName::Key(row)) = names::parse_row(name) else {
             return refuse(libc::EINVAL, format!("{} is not the name of a row key (docs: Names)", name.escape_ascii()));
         };
-        if self.read_row_facts(table, &row)?.is_some() {
+        // What was said to be absent and has not been taken back needs no second look.
+        let absent = parent.lock().absent.remove(name);
+        if !absent && self.read_row_facts(table, &row)?.is_some() {
             return refuse(libc::EEXIST, "the row exists");
         }
         let directory = self.table_facts(table)?;
