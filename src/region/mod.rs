@@ -37,6 +37,7 @@ pub use prepare::Preparation;
 pub use pressure::MemoryPressure;
 pub use row_locks::{RowLockGuard, RowLocks};
 pub use services::{RegionConfig, RegionServices, WorkSignal};
+pub use split_point::split_threshold;
 pub use statistics::{TableCounters, table_statistics};
 pub use write::{RegionCells, apply};
 

@@ -2,10 +2,27 @@
 
 use super::Region;
 use crate::error::Result;
+use crate::schema::SplitPolicy;
 use bytes::Bytes;
 
 /// A table's only region splits at twice the flush size already, so that load spreads early.
 const STEP: u64 = 2;
+
+/// The bytes of a store over which a region splits, in a table of `regions` regions; `None` = never.
+pub fn split_threshold(policy: SplitPolicy, regions: usize, flush_size: u64, max_file_size: u64) -> Option<u64> {
+    let first = flush_size.saturating_mul(STEP);
+    let regions = regions as u64;
+    match policy {
+        SplitPolicy::Disabled => None,
+        SplitPolicy::ConstantSize => Some(max_file_size),
+        SplitPolicy::Stepping if regions == 1 => Some(first.min(max_file_size)),
+        SplitPolicy::Stepping => Some(max_file_size),
+        SplitPolicy::IncreasingToUpperBound => {
+            let cube = regions.saturating_mul(regions).saturating_mul(regions);
+            Some(first.saturating_mul(cube).min(max_file_size))
+        }
+    }
+}
 
 impl Region {
     /// The row in the middle of the largest file of the largest store, if the region can be split there: it has no file shared with another
@@ -31,9 +48,8 @@ impl Region {
         !row.is_empty() && self.contains(row) && row != &self.start[..]
     }
 
-    /// True if the largest store is over the size at which a region of a table with `regions` regions splits.
-    pub fn split_due(&self, regions: usize, flush_size: u64, max_file_size: u64) -> bool {
-        let threshold = if regions == 1 { (flush_size * STEP).min(max_file_size) } else { max_file_size };
+    /// True if the largest store is over `threshold` bytes ([`split_threshold`]) and none shares files with another region.
+    pub fn split_due(&self, threshold: u64) -> bool {
         let stores = self.stores();
         let has_references = stores.iter().any(|store| store.files().has_references());
         let largest = stores.iter().map(|store| store.files().bytes()).max().unwrap_or(0);
@@ -43,5 +59,23 @@ impl Region {
     /// True if a store has files shared with another region.
     pub fn has_references(&self) -> bool {
         self.stores().iter().any(|store| store.files().has_references())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_has_hbases_threshold() {
+        let threshold = |policy, regions| split_threshold(policy, regions, 10, 1000);
+        assert_eq!(
+            [1, 2, 9].map(|regions| threshold(SplitPolicy::Stepping, regions)),
+            [Some(20), Some(1000), Some(1000)]
+        );
+        assert_eq!([1, 2].map(|regions| threshold(SplitPolicy::ConstantSize, regions)), [Some(1000), Some(1000)]);
+        let increasing = [1, 2, 3, 4].map(|regions| threshold(SplitPolicy::IncreasingToUpperBound, regions));
+        assert_eq!(increasing, [Some(20), Some(160), Some(540), Some(1000)]);
+        assert_eq!(threshold(SplitPolicy::Disabled, 1), None);
     }
 }

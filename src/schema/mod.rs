@@ -9,5 +9,5 @@ mod text;
 pub use check::check_family_name;
 pub use durability::Durability;
 pub use family::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, FOREVER, KeepDeletedCells};
-pub use table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+pub use table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, TableDescriptor};
 pub use text::{KeySpelling, TableText, describe_namespace, describe_table, parse_namespace, parse_table};

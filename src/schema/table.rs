@@ -30,7 +30,31 @@ pub struct TableDescriptor {
     pub metadata: BTreeMap<String, String>,
 }
 
+/// SPLIT_POLICY: how large a region becomes before it splits by itself (HBase `RegionSplitPolicy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SplitPolicy {
+    /// A table's only region at twice the flush size, all others at MAX_FILESIZE.
+    #[default]
+    Stepping,
+    /// At MAX_FILESIZE.
+    ConstantSize,
+    /// At twice the flush size times the cube of the number of the table's regions, MAX_FILESIZE at most.
+    IncreasingToUpperBound,
+    /// Never.
+    Disabled,
+}
+
 impl TableDescriptor {
+    /// SPLIT_POLICY in force.
+    pub fn split_policy(&self) -> SplitPolicy {
+        match self.metadata.get("SPLIT_POLICY").map(String::as_str) {
+            Some("ConstantSizeRegionSplitPolicy") => SplitPolicy::ConstantSize,
+            Some("IncreasingToUpperBoundRegionSplitPolicy") => SplitPolicy::IncreasingToUpperBound,
+            Some("DisabledRegionSplitPolicy") => SplitPolicy::Disabled,
+            _ => SplitPolicy::Stepping,
+        }
+    }
+
     /// A table with one family of defaults.
     pub fn with_family(family: impl Into<Bytes>) -> TableDescriptor {
         TableDescriptor::default().family(family, ColumnFamilyDescriptor::default())

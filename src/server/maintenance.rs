@@ -5,7 +5,7 @@ use super::table_state::{TableState, flush_size, max_file_size};
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
-use crate::region::{CompactionPace, Region};
+use crate::region::{CompactionPace, Region, split_threshold};
 use std::sync::Arc;
 
 impl StoreInner {
@@ -102,7 +102,8 @@ impl StoreInner {
                 continue;
             }
             let (flush, max) = (flush_size(&descriptor, &config), max_file_size(&descriptor, &config));
-            if !region.split_due(table.regions().len(), flush, max) {
+            let threshold = split_threshold(descriptor.split_policy(), table.regions().len(), flush, max);
+            if !threshold.is_some_and(|threshold| region.split_due(threshold)) {
                 continue;
             }
             if let Some(row) = region.split_point()?
