@@ -1,3 +1,4 @@
+use super::format::SEGMENT_HEADER_LEN;
 use super::*;
 use crate::vfs::Keep;
 
@@ -138,4 +139,21 @@ fn damage_is_passed_over_when_the_user_says_so() {
     put(&wal, 99, 1, Durability::FsyncWal).unwrap();
     kept.push(expected(next, edits(99, 1)));
     assert_eq!(records(&vfs, Path::new("w")).unwrap().0, kept);
+}
+
+/// The proof of damage is found wherever it stands in the blocks that are searched, also when zeroes lie between.
+#[test]
+fn a_proof_is_found_at_every_offset() {
+    for value in (3900..4200).chain(8000..8200) {
+        let (vfs, wal) = simulated(32 << 10);
+        put(&wal, 0, value, Durability::FsyncWal).unwrap();
+        put(&wal, 1, 1, Durability::FsyncWal).unwrap();
+        drop(wal);
+        let (path, _) = &segments(&vfs)[0];
+        vfs.damage(path, SEGMENT_HEADER_LEN as u64, |byte| !byte).unwrap();
+        match records(&vfs, Path::new("w")) {
+            Err(Error::Corruption { offset, .. }) => assert_eq!(offset, SEGMENT_HEADER_LEN as u64),
+            other => panic!("{value}: {other:?}"),
+        }
+    }
 }
