@@ -82,7 +82,7 @@ fn collect(directory: &Path, found: &mut Vec<Source>) {
 }
 
 fn all_sources() -> Vec<Source> {
-    sources(&["src", "tests", "mount", "bench"])
+    sources(&["src", "tests", "mount", "bench", "examples"])
 }
 
 /// Fails with every offence, not just the first.
