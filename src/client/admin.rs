@@ -199,6 +199,8 @@ pub trait Admin: Send + Sync {
     fn sync(&self) -> Result<()>;
     /// Why the store refuses writes, if it does.
     fn read_only_reason(&self) -> Option<String>;
+    /// True while writes may have to wait for flushes or compactions: callers that must not wait hand them to somebody who may.
+    fn slows_writers(&self) -> bool;
     /// Bytes free and total on the volume of the store, for statfs.
     fn free_space(&self) -> Result<u64>;
 }

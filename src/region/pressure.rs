@@ -4,7 +4,7 @@
 //! flushes catch up before the limit is met; at the limit writers wait for memory, for a bounded time (architecture.md, invariant 10).
 
 use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Below this share of the limit nobody is slowed.
@@ -24,6 +24,7 @@ pub struct MemoryPressure {
     /// Nanoseconds of delay that writers owe.
     debt_nanos: AtomicU64,
     stalled_nanos: AtomicU64,
+    slowing: AtomicBool,
     freed: Condvar,
     waiting: Mutex<()>,
 }
@@ -36,6 +37,7 @@ impl MemoryPressure {
             limit: AtomicU64::new(limit.max(1)),
             debt_nanos: AtomicU64::new(0),
             stalled_nanos: AtomicU64::new(0),
+            slowing: AtomicBool::new(false),
             freed: Condvar::new(),
             waiting: Mutex::new(()),
         }
@@ -78,6 +80,18 @@ impl MemoryPressure {
     /// Milliseconds that writers have been held back.
     pub fn stalled_millis(&self) -> u64 {
         self.stalled_nanos.load(Ordering::Relaxed) / 1_000_000
+    }
+
+    /// True while the writes of late were slowed down, so that the next one may have to wait.
+    pub fn slows_writers(&self) -> bool {
+        self.slowing.load(Ordering::Relaxed)
+    }
+
+    /// Remembers whether a write met pressure; the line is written only when that changes.
+    pub fn note_slowing(&self, slowing: bool) {
+        if self.slows_writers() != slowing {
+            self.slowing.store(slowing, Ordering::Relaxed);
+        }
     }
 
     /// Remembers time that a writer waited.

@@ -110,6 +110,7 @@ impl Region {
         let services = &self.services;
         let blocking_files = config.compaction.blocking_files;
         let pressure = self.pressure(flush_size, blocking_files);
+        services.memory.note_slowing(pressure > 0.5);
         if pressure <= 0.5 {
             return Ok(());
         }

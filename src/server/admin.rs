@@ -232,6 +232,10 @@ impl Admin for Store {
         self.inner.services.read_only_reason()
     }
 
+    fn slows_writers(&self) -> bool {
+        self.inner.services.memory.slows_writers()
+    }
+
     fn free_space(&self) -> Result<u64> {
         self.inner.vfs.free_space(&self.inner.root)
     }

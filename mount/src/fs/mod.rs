@@ -93,10 +93,11 @@ impl Operations for CellFs {
     fn may_block(&self, operation: OperationKind) -> bool {
         match operation {
             OperationKind::Inode(number) => {
-                self.state.inodes.get(number).is_some_and(|inode| self.node_blocks(&inode.node()))
+                self.admin.slows_writers()
+                    || self.state.inodes.get(number).is_some_and(|inode| self.node_blocks(&inode.node()))
             }
             OperationKind::Handle(number) => match self.handles.get(number).as_deref() {
-                Some(Handle::File(file)) => file.writable && self.state.options.sync,
+                Some(Handle::File(file)) => file.writable && (self.state.options.sync || self.admin.slows_writers()),
                 Some(Handle::Magic(magic)) => self.magic.may_block(&magic.node),
                 Some(Handle::Directory(directory)) => self.node_blocks(&directory.inode.node()),
                 None => false,
