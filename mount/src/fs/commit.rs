@@ -3,6 +3,7 @@
 use super::attributes::FileAttributes;
 use super::cells::{Version, VersionId};
 use super::inode::{Inode, InodeState, Node};
+use super::lookup::expires;
 use super::rows::KeptRow;
 use super::state::Room;
 use super::{CellFs, refuse};
@@ -96,8 +97,15 @@ impl CellFs {
 
     /// The row exists by its cells now, so it needs not be kept.
     pub(super) fn row_has_data(&self, cell: &CellAddress, kept: Option<&KeptRow>) {
-        if kept.is_some() {
-            self.state.kept.remove(cell.table.id(), &cell.row);
+        match kept {
+            // Its cells may vanish by themselves; the directory stays.
+            Some(kept) if expires(&cell.table) => {
+                self.state.kept.insert(cell.table.id(), cell.row.clone(), KeptRow { own: None, ..kept.clone() });
+            }
+            Some(_) => {
+                self.state.kept.remove(cell.table.id(), &cell.row);
+            }
+            None => {}
         }
         if kept.is_some_and(|kept| kept.own.is_some())
             && let Some(row) = self.state.inodes.find(&Node::Row(cell.table.clone(), cell.row.clone()))

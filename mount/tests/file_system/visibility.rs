@@ -1,7 +1,13 @@
 //! Who sees what while somebody writes (docs/semantics.md, "Writing").
 
 use crate::kernel::Kernel;
-use cellfs_mount::ops::{Lifetime, Operations};
+use cellfs::client::{Admin, Put, TableName, WriteTime};
+use cellfs_mount::fs::FsOptions;
+use cellfs_mount::invalidation::InvalidationQueue;
+use cellfs_mount::magic::{Change, MountHooks};
+use cellfs_mount::ops::{Invalidation, Lifetime, Operations};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 fn row() -> Kernel {
     let mut kernel = Kernel::new();
@@ -101,4 +107,61 @@ fn a_cell_that_is_being_created_can_be_removed() {
     kernel.close(writer).unwrap();
     assert!(!kernel.exists("default/t/r/cf:a"));
     assert_eq!(kernel.raw("t"), [] as [String; 0]);
+}
+
+#[test]
+fn cells_that_expire_are_believed_no_longer_than_they_live() {
+    let mut kernel = row();
+    let family = cellfs::schema::ColumnFamilyDescriptor { ttl_seconds: 10, ..Default::default() };
+    let descriptor = cellfs::schema::TableDescriptor::default().family("cf", family);
+    kernel.store.modify_table(&TableName::parse("t").unwrap(), descriptor).unwrap();
+    kernel.write("default/t/r/cf:a", "x").unwrap();
+    let inode = kernel.walk("default/t/r/cf:a").unwrap();
+    kernel.clock.add(4000);
+    assert_eq!(kernel.fs.getattr(&kernel.caller, inode).unwrap().1, Lifetime::Millis(6000));
+    kernel.clock.add(6001);
+    assert_eq!(kernel.fs.getattr(&kernel.caller, inode).unwrap_err().errno, libc::ENOENT);
+    let mut kernel = kernel.forgetful();
+    assert!(!kernel.exists("default/t/r/cf:a"));
+    assert_eq!(kernel.list("default/t/r").unwrap(), [] as [String; 0]);
+}
+
+/// What verbs, imports and row documents change reaches the kernel's caches.
+#[test]
+fn names_said_to_be_absent_are_taken_back_when_they_appear_past_the_files() {
+    let queue = InvalidationQueue::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&told);
+    queue.attach(Box::new(move |invalidation| record.lock().push(invalidation.clone())));
+    let runner = Arc::clone(&queue);
+    let thread = std::thread::spawn(move || runner.run());
+    let options = FsOptions { invalidations: Arc::clone(&queue), ..FsOptions::default() };
+    let mut kernel = Kernel::with(cellfs::vfs::SimVfs::new(), options);
+    kernel.mkdir("default/t").unwrap();
+    kernel.mkdir("default/t/r").unwrap();
+    kernel.write("default/t/r/cf:a", "old").unwrap();
+    assert!(!kernel.exists("default/t/new") && !kernel.exists("default/t/r/cf:b"));
+    let (table, row) = (kernel.walk("default/t").unwrap(), kernel.walk("default/t/r").unwrap());
+    let cell = kernel.walk("default/t/r/cf:a").unwrap();
+    for (row, column) in [("new", "a"), ("r", "a"), ("r", "b")] {
+        let put = Put::new(row).add_at("cf", column, WriteTime::AfterNewest, "by an import");
+        kernel.table("t").put(put).unwrap();
+    }
+    let rows = vec!["new".into(), "r".into()];
+    kernel.fs.state().changed(Change::Rows { table: kernel.table("t").id(), rows });
+    queue.wait_until_delivered(std::time::Duration::from_secs(60));
+    let told = told.lock().clone();
+    for expected in [
+        Invalidation::Name { parent: table, name: "new".into() },
+        Invalidation::Name { parent: row, name: "cf:b".into() },
+        Invalidation::Inode { inode: cell, attributes_only: false },
+    ] {
+        assert!(told.contains(&expected), "{expected:?} is not in {told:?}");
+    }
+    assert!(!told.contains(&Invalidation::Name { parent: table, name: "default".into() }));
+    assert_eq!(kernel.read("default/t/r/cf:a").unwrap(), "by an import");
+    assert_eq!(kernel.read("default/t/r/cf:b").unwrap(), "by an import");
+    assert_eq!(kernel.read("default/t/new/cf:a").unwrap(), "by an import");
+    queue.close();
+    thread.join().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Appends, holes, truncation, limits (docs/semantics.md, "Writing").
 
 use crate::kernel::Kernel;
+use cellfs::client::Admin;
 use cellfs_mount::ops::AttributeChanges;
 
 fn row() -> Kernel {
@@ -103,4 +104,21 @@ fn a_change_past_the_files_is_not_lost_by_a_later_append() {
     kernel.pwrite(file, 0, b"four").unwrap();
     kernel.close(file).unwrap();
     assert_eq!(kernel.read("default/t/r/cf:a").unwrap(), "three four");
+}
+
+#[test]
+fn a_full_volume_refuses_in_write_and_deleting_still_works() {
+    let mut kernel = row();
+    kernel.write("default/t/r/cf:a", "x").unwrap();
+    let used = (1 << 40) - kernel.store.free_space().unwrap();
+    kernel.vfs.set_capacity(used + (2 << 20));
+    kernel.clock.add(1000);
+    let file = kernel.open("default/t/r/cf:b", libc::O_WRONLY | libc::O_CREAT).unwrap();
+    assert_eq!(kernel.pwrite(file, 0, &vec![b'x'; 2 << 20]), Err(libc::ENOSPC));
+    kernel.close(file).unwrap();
+    kernel.unlink("default/t/r/cf:a").unwrap();
+    kernel.vfs.set_capacity(1 << 40);
+    kernel.clock.add(1000);
+    kernel.write("default/t/r/cf:b", vec![b'x'; 2 << 20]).unwrap();
+    assert_eq!(kernel.stat("default/t/r/cf:b").unwrap().size, 2 << 20, "room made ends it");
 }
