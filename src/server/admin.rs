@@ -36,7 +36,8 @@ impl StoreInner {
                 // By policy: as long as it finds something. All files: once.
                 loop {
                     let done = match region.compact(&store, request, CompactionPace::Free) {
-                        Err(Error::Busy { .. }) if region.enter().is_none() => None,
+                        // It gave way to a split: once more, which waits for the split and then finds the region open or closed.
+                        Err(Error::Busy { .. }) if !self.services.is_closing() => continue,
                         other => other?,
                     };
                     if done.is_none() || request == CompactionRequest::Major {
