@@ -207,7 +207,9 @@ impl CellTree {
         let fresh = self.leaves.len();
         let Some(leaf) = self.leaves.get_mut(node) else { return (None, None) };
         let at = rank(leaf.prefixes.get(..leaf.cells.len()).unwrap_or(&[]), &leaf.cells, prefix, &cell, false);
-        if let Some(present) = leaf.cells.get_mut(at)
+        // Where the numbers differ there is no need to look at the cell, which is seldom in the processor's cache.
+        if leaf.prefixes.get(at) == Some(&prefix)
+            && let Some(present) = leaf.cells.get_mut(at)
             && compare(present, &cell) == Ordering::Equal
         {
             return (Some(std::mem::replace(present, cell)), None);
