@@ -57,10 +57,11 @@ impl Hashes {
     }
 
     fn bits(self, count: u32, len: usize) -> impl Iterator<Item = usize> {
-        let bits = len as i64 * 8;
+        // No sum is larger than 2^31: more bits than that make no difference to the remainder.
+        let bits = u32::try_from(len as u64 * 8).unwrap_or(u32::MAX).max(1);
         (0..count as i32).map(move |i| {
             let sum = self.0.wrapping_add(i.wrapping_mul(self.1));
-            (i64::from(sum) % bits).unsigned_abs() as usize
+            (sum.unsigned_abs() % bits) as usize
         })
     }
 }

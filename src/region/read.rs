@@ -72,7 +72,7 @@ impl Region {
         for view in &views {
             let store_scan = StoreScan::of_scan(scan, &view.family, view.rules(now), read_point)?;
             if let Some(store_scan) = store_scan {
-                stores.push(view.scanner(&store_scan, &range, scan.cache_blocks)?);
+                stores.extend(view.scanner(&store_scan, &range, scan.cache_blocks)?);
             }
         }
         let mut options = RegionScanOptions::of_scan(scan, range);
@@ -83,11 +83,15 @@ impl Region {
 
 fn read_row(get: &Get, views: &[StoreView], read_point: u64, now: i64) -> Result<RowResult> {
     let options = RegionScanOptions::row(get.row.clone());
-    let mut stores = Vec::with_capacity(views.len());
+    let mut stores = Vec::new();
     for view in views {
         if let Some(scan) = StoreScan::of_get(get, &view.family, view.rules(now), read_point) {
-            stores.push(view.scanner(&scan, &options.range, get.cache_blocks)?);
+            stores.extend(view.scanner(&scan, &options.range, get.cache_blocks)?);
         }
+    }
+    if stores.is_empty() {
+        // Most lookups of absent rows end here, spared by row filters and blooms.
+        return Ok(RowResult::default());
     }
     Ok(RegionScanner::new(stores, options).next()?.unwrap_or_default())
 }

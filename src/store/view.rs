@@ -32,17 +32,18 @@ impl StoreView {
         FamilyRules::of(&self.descriptor, now)
     }
 
-    /// A scanner over what can matter to `scan` in `range`, newest source first. A single row is asked for in the bloom filters.
+    /// A scanner over what can matter to `scan` in `range`, newest source first; `None` if nothing can. A single row is asked for in the bloom
+    /// filters.
     ///
     /// # Errors
     /// Those of reading the filters.
-    pub fn scanner(&self, scan: &StoreScan, range: &RowRange, cache_blocks: bool) -> Result<StoreScanner> {
+    pub fn scanner(&self, scan: &StoreScan, range: &RowRange, cache_blocks: bool) -> Result<Option<StoreScanner>> {
         let row = range.single_row();
         let oldest = match scan.policy {
             crate::scanner::ScanPolicy::Raw => i64::MIN,
             _ => scan.rules.oldest_that_matters(),
         };
-        let mut sources: Vec<Box<dyn CellScanner>> = Vec::with_capacity(self.segments.len() + self.files.len());
+        let mut sources: Vec<Box<dyn CellScanner>> = Vec::new();
         for segment in &self.segments {
             let wanted = !segment.is_empty() && row.is_none_or(|row| segment.may_contain_row(row));
             if wanted && segment.may_matter(scan.time_range, oldest) {
@@ -63,7 +64,7 @@ impl StoreView {
                 sources.push(view.scanner(cache_blocks, row.is_none()));
             }
         }
-        Ok(StoreScanner::new(sources, scan))
+        Ok(if sources.is_empty() { None } else { Some(StoreScanner::new(sources, scan)) })
     }
 }
 
