@@ -109,6 +109,8 @@ pub enum Error {
     InvalidArgument(String),
     /// An operation is not allowed on this object now (a split of a region with references, a drop of a system namespace).
     NotAllowed(String),
+    /// A namespace would hold more tables or regions than it may (HBase: QuotaExceededException).
+    QuotaExceeded(String),
 }
 
 impl Error {
@@ -165,7 +167,7 @@ impl fmt::Display for Error {
             Error::NotALong { column, width } => {
                 write!(f, "{column} is {width} bytes wide; only an 8-byte number can be incremented")
             }
-            Error::InvalidArgument(what) | Error::NotAllowed(what) => f.write_str(what),
+            Error::InvalidArgument(what) | Error::NotAllowed(what) | Error::QuotaExceeded(what) => f.write_str(what),
         }
     }
 }

@@ -99,11 +99,13 @@ impl StoreInner {
         let descriptor = &catalog.namespace(namespace)?.descriptor;
         let tables = tables + catalog.tables_of(namespace).count();
         if let Some(most) = descriptor.max_tables.filter(|most| tables > *most as usize) {
-            return Err(Error::NotAllowed(format!("the namespace {namespace} may hold {most} tables (MAXTABLES)")));
+            return Err(Error::QuotaExceeded(format!("the namespace {namespace} may hold {most} tables (MAXTABLES)")));
         }
         let regions = regions + catalog.tables_of(namespace).map(|(_, table)| table.regions().len()).sum::<usize>();
         if let Some(most) = descriptor.max_regions.filter(|most| regions > *most as usize) {
-            return Err(Error::NotAllowed(format!("the namespace {namespace} may hold {most} regions (MAXREGIONS)")));
+            return Err(Error::QuotaExceeded(format!(
+                "the namespace {namespace} may hold {most} regions (MAXREGIONS)"
+            )));
         }
         Ok(())
     }

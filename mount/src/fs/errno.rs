@@ -15,6 +15,7 @@ impl From<Error> for FsError {
             Error::CellTooLarge { .. } => libc::EFBIG,
             Error::NoSuchColumnFamily { .. } | Error::NotALong { .. } | Error::InvalidArgument(_) => libc::EINVAL,
             Error::NotAllowed(_) => libc::EPERM,
+            Error::QuotaExceeded(_) => libc::EDQUOT,
             Error::Unsupported { .. } => libc::EOPNOTSUPP,
             // Damage, a failing disk, and whatever the engine adds: the data cannot be had.
             _ => libc::EIO,

@@ -1,7 +1,8 @@
 use crate::world::{ROOT, World, attributes};
-use cellfs::client::Admin;
-use cellfs::schema::Compression;
+use cellfs::client::{Admin, TableName};
+use cellfs::schema::{Compression, TableDescriptor};
 use cellfs_mount::magic::{Change, Place};
+use cellfs_mount::ops::FsError;
 use std::time::Duration;
 
 #[test]
@@ -97,6 +98,14 @@ fn namespaces_have_schemas_too() {
         String::from_utf8(world.read_node(&node).unwrap()).unwrap(),
         "[namespace]\nMAXTABLES = 4\nMAXREGIONS = \"UNLIMITED\"\nowner = \"me\"\n"
     );
+    write("[namespace]\nMAXTABLES = 1\n").unwrap();
+    let make = |name: &str| {
+        let name = TableName::new("ns", name).unwrap();
+        let made = world.store.create_table(&name, TableDescriptor::with_family("cf"), &[], attributes());
+        made.map(|_| ()).map_err(FsError::from)
+    };
+    make("a").unwrap();
+    assert_eq!(make("b").unwrap_err().errno, libc::EDQUOT);
     assert_eq!(write("[namespace]\nMAXTABLES = 0\n").unwrap_err().errno, libc::EINVAL);
     assert_eq!(world.magic.unlink(&node).unwrap_err().errno, libc::EPERM);
 }
