@@ -254,6 +254,18 @@ impl InodeTable {
         self.undisplace(&node, inode.number);
     }
 
+    /// The inodes that names lead to and whose nodes are wanted.
+    pub fn matching(&self, wanted: impl Fn(&Node) -> bool) -> Vec<Arc<Inode>> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            found.extend(shard.lock().values().filter_map(|slot| {
+                let identity = slot.inode.identity.lock();
+                (!identity.unlinked && wanted(&identity.node)).then(|| Arc::clone(&slot.inode))
+            }));
+        }
+        found
+    }
+
     /// Calls `visit` with every inode; none of the table's locks is held meanwhile.
     pub fn for_each(&self, mut visit: impl FnMut(&Arc<Inode>)) {
         for shard in &self.shards {

@@ -61,18 +61,14 @@ impl CellFs {
 
     /// The inodes of a row's cells, in the order in which they may be locked.
     fn inodes_of_row(&self, table: &TableHandle, row: &Bytes) -> Vec<(Arc<Inode>, CellAddress)> {
-        let mut found = Vec::new();
-        self.state.inodes.for_each(|inode| {
-            if let Node::Cell(cell) = inode.node()
-                && cell.table == *table
-                && cell.row == *row
-                && !inode.is_unlinked()
-            {
-                found.push((Arc::clone(inode), cell));
-            }
-        });
-        found.sort_by_key(|(inode, _)| inode.number);
-        found
+        let of_row = |node: &Node| matches!(node, Node::Cell(cell) if cell.row == *row && cell.table == *table);
+        let mut found = self.state.inodes.matching(of_row);
+        found.sort_by_key(|inode| inode.number);
+        let address = |inode: Arc<Inode>| match inode.node() {
+            Node::Cell(cell) => Some((inode, cell)),
+            _ => None,
+        };
+        found.into_iter().filter_map(address).collect()
     }
 
     fn move_row(&self, table: &TableHandle, from: &Bytes, to: &Bytes, facts: &RowFacts, stale: bool) -> FsResult<()> {
