@@ -21,6 +21,7 @@ fn with_table() -> Option<Place> {
         chmod 600 t/row1/cf:a; chmod 755 t/row2/cf:a; chmod 700 t/row3
         # Not of this second: rsync compares whole seconds, and takes a directory just made for one that needs no time.
         touch -d '2020-05-06 07:08:09.5' t/*/* t/*/
+        touch -d '2019-05-06 07:08:09' t/.schema
         touch -d '2002-03-04 05:06:07.123456789' t/row4/cf:a
         touch -d '1999-01-01 00:00:00' t/row5
     "#);

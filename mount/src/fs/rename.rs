@@ -353,6 +353,9 @@ impl CellFs {
         let pending = state.cell.pending.get_or_insert_default();
         let text = pending.content.get_or_insert_default().share();
         self.magic.replace(node, caller, &text)?;
+        if let Some(mtime) = pending.attributes.and_then(|set| set.mtime_nanos) {
+            self.magic.set_time(node, mtime);
+        }
         self.state.scratch.remove(from.0, from.1);
         self.state.scratch.release(text.len() as u64, true);
         state.cell.pending = None;

@@ -40,8 +40,12 @@ impl CellFs {
                     self.set_cell(&mut inode.lock(), &cell, &rest)?;
                 }
                 Node::Cell(_) | Node::Scratch(_) => self.set_orphan(&mut inode.lock(), &rest),
-                // Dot files take any attributes and keep none: `cp -p` and `tar x` must go on.
-                Node::Magic(_) => {}
+                // Dot files take any attributes and keep none, but for a schema's time: `cp -p` and `tar x` must go on.
+                Node::Magic(node) => match rest.mtime {
+                    Some(TimeChange::At(nanos)) => self.magic.set_time(&node, nanos),
+                    Some(TimeChange::Now) => self.magic.set_time(&node, self.state.now().saturating_mul(MILLI)),
+                    None => {}
+                },
             }
         }
         self.attributes(caller, inode)

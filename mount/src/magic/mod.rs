@@ -84,6 +84,8 @@ pub struct Magic {
     store: Arc<dyn Admin>,
     hooks: Arc<dyn MountHooks>,
     hidden_schemas: Arc<HiddenSchemas>,
+    /// Times that utimens gave to `.schema` files, by table, until they are written again or the mount ends: a second `rsync -a` then finds nothing to do.
+    schema_times: Mutex<HashMap<u64, i64>>,
     progress: Arc<VerbProgress>,
     /// The last import of each table.
     imports: Mutex<HashMap<u64, Arc<Mutex<ImportReport>>>>,
@@ -92,7 +94,14 @@ pub struct Magic {
 impl Magic {
     /// The dot names over `store`.
     pub fn new(store: Arc<dyn Admin>, hooks: Arc<dyn MountHooks>) -> Magic {
-        Magic { store, hooks, hidden_schemas: Arc::default(), progress: Arc::default(), imports: Mutex::default() }
+        Magic {
+            store,
+            hooks,
+            hidden_schemas: Arc::default(),
+            schema_times: Mutex::default(),
+            progress: Arc::default(),
+            imports: Mutex::default(),
+        }
     }
 
     /// True while the table's `.schema` is to be found: not unlinked, or written or overtaken since (contract.md, section 1).
@@ -135,6 +144,7 @@ impl Magic {
             MagicNode::Version(_, timestamp) | MagicNode::VersionMarker(_, timestamp) => {
                 timestamp.saturating_mul(MILLI)
             }
+            MagicNode::TableSchema(table) => self.schema_times.lock().get(&table.id()).copied().unwrap_or(mtime_nanos),
             _ => mtime_nanos,
         };
         let size = match node {
@@ -254,6 +264,9 @@ impl Magic {
     fn open_schema(&self, node: &MagicNode, content: Bytes, flags: i32) -> FsResult<Box<dyn MagicFile>> {
         let (store, hooks) = (Arc::clone(&self.store), Arc::clone(&self.hooks));
         let hidden = Arc::clone(&self.hidden_schemas);
+        if let MagicNode::TableSchema(table) = node {
+            self.schema_times.lock().remove(&table.id());
+        }
         Ok(Box::new(SchemaFile::open(schema_owner(node)?, store, hooks, hidden, content.into(), flags)))
     }
 
@@ -324,6 +337,13 @@ impl Magic {
         let mut file = self.open(node, caller, libc::O_WRONLY | libc::O_TRUNC)?;
         file.write(0, content)?;
         file.flush()
+    }
+
+    /// Gives a table's `.schema` a time to show; other dot files keep none.
+    pub fn set_time(&self, node: &MagicNode, mtime_nanos: i64) {
+        if let MagicNode::TableSchema(table) = node {
+            self.schema_times.lock().insert(table.id(), mtime_nanos);
+        }
     }
 
     /// True if reading, writing or flushing the node may wait for the disk or for long work.
