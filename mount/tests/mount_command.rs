@@ -248,6 +248,14 @@ fn import_takes_every_form_and_names_what_it_refuses() {
     let file = fs::read_dir(place.store().join("data")).expect("list").next().expect("a file").expect("entry").path();
     let explained = cellfs(&["hfile", &path(&file), "--cells"]);
     assert!(text(&explained.stdout).contains("entries: 5"), "{}", text(&explained.stdout));
+    let cells = cellfs(&["hfile", &path(&file), "--cells", "--json"]);
+    let cells = text(&cells.stdout);
+    let cells: Vec<serde_json::Value> =
+        cells.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    assert_eq!(cells.len(), 5, "one line a cell and nothing else: {cells:?}");
+    assert_eq!(cells[0][0], "r1");
+    assert_eq!(cells[0][4], "Put");
+    assert!(cells[0][6]["seq"].is_u64(), "{}", cells[0]);
     fs::copy(&file, outside.join("copied")).expect("copy");
     let output = Command::new(CELLFS)
         .current_dir(&outside)

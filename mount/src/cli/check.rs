@@ -100,7 +100,7 @@ fn lock(vfs: &OsVfs, root: &Path) -> CliResult<Option<Box<dyn LockGuard>>> {
         let what = "there is no file CURRENT in it".to_owned();
         return Err(unknown(Error::NotAStore { path: root.to_path_buf(), what }));
     }
-    match vfs.lock(&path, LockMode::Shared) {
+    match store::when_closed(root, || vfs.lock(&path, LockMode::Shared)) {
         Ok(lock) => Ok(Some(lock)),
         Err(locked @ Error::Locked { .. }) => Err(unknown(locked)),
         Err(error) => {

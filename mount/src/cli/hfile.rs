@@ -4,7 +4,7 @@ use super::error::{CliError, CliResult};
 use super::output::{Output, escaped};
 use crate::magic::forms::{CellsEncoder, Encoder};
 use cellfs::cell::{Cell, CellScanner};
-use cellfs::hfile::{HFileReader, ReadOptions};
+use cellfs::hfile::{HFileReader, ReadOptions, cell_json};
 use cellfs::vfs::{OsVfs, Vfs};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -19,11 +19,12 @@ Reads HFiles v2 and v3 of any HBase, whatever their codec and encoding, and veri
 Examples:
   cellfs hfile FILE                 what the file is and holds
   cellfs hfile FILE --cells         then every cell: row, column, timestamp, type, value
-  cellfs hfile FILE --json | jq .entries")]
+  cellfs hfile FILE --json | jq .entries
+  cellfs hfile FILE --cells --json  every cell as [row, family, qualifier, timestamp, type, value, {seq, tags}]")]
 pub(super) struct HFileCommand {
     /// The file
     file: PathBuf,
-    /// One JSON object instead of text; with --cells its member `cells` is a list of lines
+    /// JSON instead of text: one object that describes the file; with --cells the cells alone, one a line, in the form of docs/hfile-format.md
     #[arg(long)]
     json: bool,
     /// Every cell, a line each: row, column, timestamp, type, value, separated by tabs
@@ -34,17 +35,11 @@ pub(super) struct HFileCommand {
 pub(super) fn run(command: &HFileCommand) -> CliResult<()> {
     let reader = open(&command.file)?;
     let mut out = Output::stdout();
-    if command.json {
-        let mut object: Map<String, Value> =
+    if command.json && command.cells {
+        each_cell(&reader, |cell| out.line(&cell_json(cell)))?;
+    } else if command.json {
+        let object: Map<String, Value> =
             describe(&reader)?.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        if command.cells {
-            let mut lines = Vec::new();
-            each_cell(&reader, |line| {
-                lines.push(Value::String(String::from_utf8_lossy(line).into_owned()));
-                Ok(true)
-            })?;
-            object.insert("cells".to_owned(), Value::Array(lines));
-        }
         out.line(&Value::Object(object).to_string())?;
     } else {
         for line in text(&describe(&reader)?) {
@@ -52,7 +47,12 @@ pub(super) fn run(command: &HFileCommand) -> CliResult<()> {
         }
         if command.cells {
             out.line("")?;
-            each_cell(&reader, |line| out.bytes_line(line))?;
+            let mut line = Vec::new();
+            each_cell(&reader, |cell| {
+                line.clear();
+                CellsEncoder.cells(std::slice::from_ref(cell), false, &mut line);
+                out.bytes_line(line.strip_suffix(b"\n").unwrap_or(&line))
+            })?;
         }
     }
     out.finish()
@@ -134,16 +134,12 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Hands out every cell as a line of the `cells` form, until `take` says no.
-pub(super) fn each_cell(reader: &Arc<HFileReader>, mut take: impl FnMut(&[u8]) -> CliResult<bool>) -> CliResult<()> {
+/// Hands out every cell, until `take` says no.
+pub(super) fn each_cell(reader: &Arc<HFileReader>, mut take: impl FnMut(&Cell) -> CliResult<bool>) -> CliResult<()> {
     let mut scanner = reader.scanner(ReadOptions::streaming());
     scanner.seek_to_first()?;
-    let mut encoder = CellsEncoder;
-    let mut line = Vec::new();
     while let Some(cell) = scanner.peek() {
-        line.clear();
-        encoder.cells(std::slice::from_ref::<Cell>(cell), false, &mut line);
-        if !take(line.strip_suffix(b"\n").unwrap_or(&line))? {
+        if !take(cell)? {
             return Ok(());
         }
         scanner.advance()?;

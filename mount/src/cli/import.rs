@@ -7,6 +7,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::store;
 use crate::magic::ImportForm;
+use crate::magic::forms::{CellsEncoder, Encoder};
 use crate::magic::import::Importer;
 use cellfs::client::{Admin, Table, TableAttributes, TableName};
 use cellfs::hfile::HFileReader;
@@ -209,9 +210,8 @@ fn import_text(importer: &mut Importer, input: &Input, progress: &Progress) -> C
 fn import_hfile(importer: &mut Importer, input: &Input, progress: &Progress) -> CliResult<()> {
     let reader = open_hfile(&input.path)?;
     let mut lines = Vec::with_capacity(PIECE);
-    each_cell(&reader, |line| {
-        lines.extend_from_slice(line);
-        lines.push(b'\n');
+    each_cell(&reader, |cell| {
+        CellsEncoder.cells(std::slice::from_ref(cell), false, &mut lines);
         if lines.len() >= PIECE {
             push(importer, &lines, &input.path)?;
             progress.tick();

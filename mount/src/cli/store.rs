@@ -34,14 +34,19 @@ pub(super) fn absolute(given: &Path) -> CliResult<PathBuf> {
 
 /// Opens the store. One whose daemon is no longer mounted is waited for.
 pub(super) fn open(path: &Path, options: &StoreOptions) -> CliResult<Store> {
+    Ok(when_closed(path, || Store::open(path, options.clone()))?)
+}
+
+/// Tries what needs the store's lock until the daemon that is just closing the store has given it up.
+pub(super) fn when_closed<T>(path: &Path, mut attempt: impl FnMut() -> cellfs::Result<T>) -> cellfs::Result<T> {
     let mut looks = 0;
     loop {
-        match Store::open(path, options.clone()) {
+        match attempt() {
             Err(Error::Locked { pid, .. }) if looks < CLOSING_LOOKS && is_closing(path, pid) => {
                 looks += 1;
                 thread::sleep(CLOSING_LOOK);
             }
-            done => return Ok(done?),
+            done => return done,
         }
     }
 }
