@@ -4,13 +4,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
+mod judge;
+
 use cellfs::cell::{Cell, CellType, Tag, compare, encode_tags};
 use cellfs::hfile::{ChecksumType, HFileWriter, HFileWriterOptions, StoreFileInfo, cell_json};
 use cellfs::schema::{BloomType, Compression, DataBlockEncoding};
 use cellfs::vfs::{OsVfs, Vfs};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use judge::{Random, judge, oracle};
 
 const CODECS: [Compression; 5] =
     [Compression::None, Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
@@ -22,34 +22,6 @@ const ENCODINGS: [DataBlockEncoding; 5] = [
     DataBlockEncoding::RowIndexV1,
 ];
 const BLOOMS: [BloomType; 4] = [BloomType::None, BloomType::Row, BloomType::RowCol, BloomType::RowPrefixFixedLength(6)];
-
-fn oracle() -> Option<PathBuf> {
-    let on_path = |tool: &str| {
-        std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(tool).is_file()))
-    };
-    let base = std::env::var_os("CELLFS_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
-    let oracle = base.join("oracle/oracle");
-    if on_path("java") && on_path("mvn") && oracle.is_file() {
-        return Some(oracle);
-    }
-    eprintln!("skipped: needs java and mvn on PATH and {}", oracle.display());
-    None
-}
-
-/// A small generator: the cells are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-
-    fn bytes(&mut self, len: u64) -> Vec<u8> {
-        (0..len).map(|_| self.below(256) as u8).collect()
-    }
-}
 
 /// Cells of every kind: binary and long rows, empty and long qualifiers and values, all markers, extreme timestamps, equal keys.
 fn cells(count: usize, sequence_ids: bool, tags: bool) -> Vec<Cell> {
@@ -179,33 +151,20 @@ fn plan() -> Vec<(String, Vec<Cell>, HFileWriterOptions, StoreFileInfo)> {
 fn hbase_accepts_every_file_and_reads_the_same_cells() {
     let Some(oracle) = oracle() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let mut commands = String::new();
-    let mut expected = Vec::new();
+    let (mut files, mut expected) = (Vec::new(), Vec::new());
     for (name, cells, options, store) in plan() {
         let path = directory.path().join(format!("{name}.hfile"));
         let mut writer = HFileWriter::create(OsVfs::new().create_new(&path).unwrap(), options).unwrap();
         cells.iter().for_each(|cell| writer.append(cell).unwrap());
         writer.finish(store).unwrap();
-        commands += &format!("[\"check\",{path:?}]\n[\"dump\",{path:?}]\n");
+        files.push(path);
         expected.push((name, cells));
     }
-    let mut judge =
-        Command::new(oracle).args(["hfile", "run"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut input = judge.stdin.take().unwrap();
-    let feeder = std::thread::spawn(move || input.write_all(commands.as_bytes()));
-    let output = judge.wait_with_output().unwrap();
-    feeder.join().unwrap().unwrap();
-    let output = String::from_utf8(output.stdout).unwrap();
-
-    // A report is an object, a cell is an array.
-    let mut lines = output.lines().peekable();
-    for (name, cells) in expected {
-        let report = lines.next().unwrap_or_else(|| panic!("no report of {name}"));
-        assert!(report.contains("\"ok\":true"), "{name}: {report}");
-        let mut wanted = cells.iter();
-        while let Some(line) = lines.next_if(|line| line.starts_with('[')) {
-            assert_eq!(Some(line), wanted.next().map(cell_json).as_deref(), "{name}");
+    for ((name, cells), verdict) in expected.iter().zip(judge(&oracle, &files)) {
+        verdict.assert_accepted(name);
+        for (found, wanted) in verdict.cells.iter().zip(cells) {
+            assert_eq!(found, &cell_json(wanted), "{name}");
         }
-        assert!(wanted.next().is_none(), "{name}: HBase reads fewer cells");
+        assert_eq!(verdict.cells.len(), cells.len(), "{name}: HBase reads another number of cells");
     }
 }
