@@ -262,3 +262,59 @@ fn every_dependency_is_explained() {
     assert!(names.is_sorted(), "docs/dependencies.md is sorted by name");
     assert_eq!(names.into_iter().collect::<BTreeSet<_>>(), needed, "docs/dependencies.md against the manifests");
 }
+
+/// What stands between backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// What is wrong with the tests that an invariant names: by file, or by function in one of the files it names.
+fn missing_tests(invariant: &str, sources: &[Source]) -> Vec<String> {
+    let heading = invariant.lines().next().unwrap_or_default();
+    let Some((_, tests)) = invariant.split_once("*Test:*") else { return vec![format!("no test of: {heading}")] };
+    let mut missing = Vec::new();
+    let mut named: Vec<&Source> = Vec::new();
+    for file in quoted(tests).filter(|word| word.ends_with(".rs") && !word.contains('*')) {
+        let found: Vec<&Source> = sources.iter().filter(|source| source.path.ends_with(file)).collect();
+        if found.is_empty() {
+            missing.push(format!("no file {file} of: {heading}"));
+        }
+        named.extend(found);
+    }
+    let is_function =
+        |word: &str| word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
+    for function in quoted(tests).filter(|word| is_function(word)) {
+        let head = format!("fn {function}(");
+        if !named.iter().any(|source| source.text.contains(&head)) {
+            missing.push(format!("no test {function} in the files named with: {heading}"));
+        }
+    }
+    for path in quoted(tests).filter(|word| word.starts_with("scripts/") || word.ends_with('/')) {
+        let path = path.split(' ').next().unwrap_or_default();
+        if !repository().join(path).exists() {
+            missing.push(format!("no {path} of: {heading}"));
+        }
+    }
+    missing
+}
+
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let map = fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("the map is there");
+    let (_, rest) = map.split_once("## Invariants\n").expect("the map lists the invariants");
+    let list = rest.split("\n## ").next().unwrap_or_default();
+    let mut invariants: Vec<String> = Vec::new();
+    for line in list.lines() {
+        if line.starts_with(|first: char| first.is_ascii_digit()) {
+            invariants.push(String::new());
+        }
+        if let Some(invariant) = invariants.last_mut() {
+            invariant.push_str(line);
+            invariant.push('\n');
+        }
+    }
+    assert!(invariants.len() >= 10, "{} invariants", invariants.len());
+    let sources = all_sources();
+    let missing: Vec<String> = invariants.iter().flat_map(|invariant| missing_tests(invariant, &sources)).collect();
+    assert_none("ARCHITECTURE.md names tests that are not there", &missing);
+}
