@@ -10,6 +10,12 @@ pub trait CellScanner: Send {
     /// The cell under the cursor; `None` before the first seek and past the last cell.
     fn peek(&self) -> Option<&Cell>;
 
+    /// Takes the cell under the cursor. The cursor goes on standing there, but need not show the cell again until it is moved: a source that makes
+    /// its cells one by one gives this one away instead of sharing it.
+    fn take(&mut self) -> Option<Cell> {
+        self.peek().cloned()
+    }
+
     /// Moves to the next cell.
     ///
     /// # Errors

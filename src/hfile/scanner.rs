@@ -242,6 +242,10 @@ impl CellScanner for HFileScanner {
         self.current.as_ref()
     }
 
+    fn take(&mut self) -> Option<Cell> {
+        self.current.take()
+    }
+
     fn advance(&mut self) -> Result<()> {
         self.at += 1;
         if let Some(block) = &self.block

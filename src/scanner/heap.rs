@@ -26,7 +26,7 @@ struct Source {
 
 impl Source {
     fn load(&mut self) {
-        self.cell = self.scanner.peek().cloned();
+        self.cell = self.scanner.take();
         self.prefix = self.cell.as_ref().map_or(u64::MAX, |cell| leading_bytes(cell.row()));
     }
 
@@ -117,6 +117,7 @@ impl CellHeap {
     pub(super) fn retreat_from_row(&mut self, row: &[u8]) -> Result<()> {
         self.taken = false;
         for source in &mut self.sources {
+            // A source that took part may have given its cell away; one that waits shows it.
             if source.scanner.peek().is_none_or(|cell| cell.row() >= row) {
                 source.scanner.seek_to_previous_row(row)?;
             }

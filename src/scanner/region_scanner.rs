@@ -107,8 +107,10 @@ impl RegionScanner {
         if let Some(cell) = self.ahead.take() {
             return Ok(Some(cell));
         }
+        // A single family stands on the row by definition.
+        let alone = self.stores.len() == 1;
         while let Some(store) = self.stores.get_mut(self.store) {
-            if store.stands_on(&self.row)?
+            if (alone || store.stands_on(&self.row)?)
                 && let Some(cell) = store.next_cell()?
             {
                 return Ok(Some(cell));

@@ -16,6 +16,8 @@ enum Pending {
     Nothing,
     NextColumn,
     NextRow,
+    /// Nowhere: the sources stand behind the row already.
+    RowOver,
 }
 
 /// A merge of sources of one family, matched against a [`StoreScan`], row by row.
@@ -113,20 +115,17 @@ impl StoreScanner {
             match self.pending {
                 Pending::Nothing => {}
                 Pending::NextColumn => self.go_to_next_column()?,
-                Pending::NextRow => return Ok(None),
+                Pending::NextRow | Pending::RowOver => return Ok(None),
             }
-            let Some(cell) = self.heap.peek()? else {
-                self.pending = Pending::NextRow;
+            let entering = !self.in_row;
+            if entering {
+                self.enter_row()?;
+            }
+            let cell = self.heap.peek()?.filter(|cell| entering || cell.row() == self.row);
+            let Some(cell) = cell else {
+                self.pending = Pending::RowOver;
                 return Ok(None);
             };
-            if !self.in_row {
-                self.enter_row()?;
-                continue;
-            }
-            if cell.row() != self.row {
-                self.pending = Pending::NextRow;
-                return Ok(None);
-            }
             if cell.sequence_id() > self.read_point {
                 self.heap.pop()?;
                 continue;
@@ -230,13 +229,16 @@ impl StoreScanner {
         if !self.in_row && self.pending == Pending::Nothing {
             return Ok(());
         }
-        let in_row = self.in_row;
+        let (in_row, over) = (self.in_row, self.pending == Pending::RowOver);
         self.leave_row();
         if !in_row {
             return Ok(());
         }
         if self.reversed {
             return self.heap.retreat_from_row(&self.row);
+        }
+        if over {
+            return Ok(());
         }
         let mut steps = 0;
         while let Some(cell) = self.heap.peek()?

@@ -114,6 +114,10 @@ impl CellScanner for HeldScanner {
         self.scanner.peek()
     }
 
+    fn take(&mut self) -> Option<Cell> {
+        self.scanner.take()
+    }
+
     fn advance(&mut self) -> Result<()> {
         self.scanner.advance()
     }
