@@ -29,11 +29,15 @@ impl CellFs {
         let grown = end.saturating_sub(length);
         self.reserve(&node, grown)?;
         let bytes = content.make_mut();
-        if grown > 0 {
-            bytes.resize(end as usize, 0);
-        }
-        if let Some(room) = bytes.get_mut(start as usize..end as usize) {
-            room.copy_from_slice(data);
+        if start == length {
+            bytes.extend_from_slice(data);
+        } else {
+            if grown > 0 {
+                bytes.resize(end as usize, 0);
+            }
+            if let Some(room) = bytes.get_mut(start as usize..end as usize) {
+                room.copy_from_slice(data);
+            }
         }
         self.touched(&mut state, file.number);
         Ok(data.len() as u32)
