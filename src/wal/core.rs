@@ -1,6 +1,7 @@
 //! What the log's mutex protects.
 
 use super::LogPosition;
+use super::buffer::Buffer;
 use super::format::{RECORD_HEADER_LEN, RecordHeader, RecordKind, SegmentHeader};
 use super::recovery::RecoveredLog;
 use super::segment::{OldSegment, Segment};
@@ -13,9 +14,9 @@ pub(super) struct Core {
     next_sequence_id: u64,
     pub(super) poisoned: Option<String>,
     /// Appended and not yet taken by a writer: always for the present segment, and ending at `appended`.
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffer: Buffer,
     /// The other buffer, empty, while no writer has it.
-    spare: Vec<u8>,
+    spare: Buffer,
     pub(super) appended: u64,
     pub(super) written: u64,
     pub(super) synced: u64,
@@ -43,8 +44,8 @@ impl Core {
         Core {
             next_sequence_id: next_sequence_id.max(recovered.last_sequence_id.saturating_add(1)),
             poisoned: None,
-            buffer: Vec::new(),
-            spare: Vec::new(),
+            buffer: Buffer::default(),
+            spare: Buffer::default(),
             appended: recovered.end_position,
             written: recovered.end_position,
             synced: recovered.end_position,
@@ -96,7 +97,7 @@ impl Core {
         kind: RecordKind,
         sequence_id: u64,
         payload_crc: u32,
-        record: &mut [u8],
+        record: &mut Buffer,
     ) -> LogPosition {
         let (number, offset) = match &self.segment {
             Some(segment) => (segment.number, segment.offset(self.appended)),
@@ -111,10 +112,10 @@ impl Core {
             synced: self.synced,
             sequence_id,
         };
-        if let Some(blank) = record.first_chunk_mut::<RECORD_HEADER_LEN>() {
+        if let Some(blank) = record.chunk_mut::<RECORD_HEADER_LEN>(0) {
             *blank = header.encode(offset);
         }
-        self.buffer.extend_from_slice(record);
+        self.buffer.append(record);
         let start = self.appended;
         self.appended += record.len() as u64;
         LogPosition { start, end: self.appended }
@@ -126,8 +127,9 @@ impl Core {
         let buffer_start = self.appended - self.buffer.len() as u64;
         let Some(index) = position.start.checked_sub(buffer_start) else { return false };
         let offset = segment.offset(position.start);
-        let record = usize::try_from(index).ok().and_then(|index| self.buffer.get_mut(index..));
-        let Some(blank) = record.and_then(|record| record.first_chunk_mut::<RECORD_HEADER_LEN>()) else { return false };
+        let index = usize::try_from(index).ok();
+        let header = index.and_then(|index| self.buffer.chunk_mut::<RECORD_HEADER_LEN>(index));
+        let Some(blank) = header else { return false };
         let Some(header) = RecordHeader::decode(blank.as_slice(), segment.number, offset) else { return false };
         *blank = RecordHeader { kind: RecordKind::Cancelled, ..header }.encode(offset);
         true
@@ -139,12 +141,12 @@ impl Core {
         Some((segment.clone(), segment.offset(self.written)))
     }
 
-    pub(super) fn take_buffer(&mut self) -> Vec<u8> {
+    pub(super) fn take_buffer(&mut self) -> Buffer {
         std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare))
     }
 
     /// Keeps a written buffer for reuse, unless one huge record has blown it up.
-    pub(super) fn give_spare(&mut self, mut bytes: Vec<u8>, usual: usize) {
+    pub(super) fn give_spare(&mut self, mut bytes: Buffer, usual: usize) {
         if bytes.capacity() <= usual.saturating_mul(4) {
             bytes.clear();
             self.spare = bytes;
@@ -152,8 +154,8 @@ impl Core {
     }
 
     /// Puts an unwritten buffer in front of what has been appended since.
-    pub(super) fn put_back(&mut self, mut bytes: Vec<u8>) {
-        bytes.extend_from_slice(&self.buffer);
+    pub(super) fn put_back(&mut self, mut bytes: Buffer) {
+        bytes.append(&self.buffer);
         self.buffer = bytes;
     }
 

@@ -1,6 +1,7 @@
 //! Bytes of a log segment: its header, record headers, payloads (docs/wal-format.md). Pure; all numbers big-endian.
 
 use super::WalEdit;
+use super::buffer::{Buffer, SHARED_CELL_BYTES};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -174,21 +175,28 @@ fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(*number))
 }
 
-/// A whole record with its header still blank: the payload is encoded and summed before the log's mutex is taken.
+/// A whole record with its header still blank: the payload is encoded and summed before the log's mutex is taken. Large cells are shared with it.
 ///
 /// Payload = u32 edits, each u64 region | u32 cells, each u32 length | u32 key length | u32 value length | the cell as
 /// [`Cell::encoded`], tags included.
 ///
 /// # Errors
 /// [`Error::CellTooLarge`] for more than 4 GB.
-pub(super) fn encode_payload(edits: &[WalEdit]) -> Result<Vec<u8>> {
-    let cells = |edit: &WalEdit| edit.cells.iter().map(|cell| CELL_HEADER_LEN + cell.encoded().len()).sum::<usize>();
-    let length = 4 + edits.iter().map(|edit| 12 + cells(edit)).sum::<usize>();
+pub(super) fn encode_payload(edits: &[WalEdit]) -> Result<Buffer> {
+    let (mut length, mut shared) = (4usize, 0);
+    for edit in edits {
+        length += 12;
+        for cell in &edit.cells {
+            let size = cell.encoded().len();
+            length += CELL_HEADER_LEN + size;
+            shared += if size >= SHARED_CELL_BYTES { size } else { 0 };
+        }
+    }
     if u32::try_from(length).is_err() {
         return Err(Error::CellTooLarge { size: length as u64, limit: u64::from(u32::MAX) });
     }
-    let mut out = Vec::with_capacity(RECORD_HEADER_LEN + length);
-    out.resize(RECORD_HEADER_LEN, 0);
+    let mut out = Buffer::with_capacity(RECORD_HEADER_LEN + length - shared);
+    out.extend_from_slice(&[0; RECORD_HEADER_LEN]);
     // No count or length is larger than the whole, which fits.
     out.extend_from_slice(&(edits.len() as u32).to_be_bytes());
     for edit in edits {
@@ -198,7 +206,11 @@ pub(super) fn encode_payload(edits: &[WalEdit]) -> Result<Vec<u8>> {
             for number in [cell.encoded().len(), cell.key_len(), cell.value_len()] {
                 out.extend_from_slice(&(number as u32).to_be_bytes());
             }
-            out.extend_from_slice(cell.encoded());
+            if cell.encoded().len() >= SHARED_CELL_BYTES {
+                out.share(cell.encoded().clone());
+            } else {
+                out.extend_from_slice(cell.encoded());
+            }
         }
     }
     Ok(out)

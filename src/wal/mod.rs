@@ -7,6 +7,7 @@
 //! A failed write or sync poisons the log: what was written may or may not be on disk, and asking again would get the answer "yes" for
 //! pages that the kernel has dropped (PostgreSQL's fsync findings of 2018). Only reopening, which reads what is there, tells.
 
+mod buffer;
 mod core;
 mod format;
 mod recovery;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use recovery::{RecoveredLog, RecoveryOptions, TornTail, WalRecord, recover};
 
+use self::buffer::Buffer;
 use self::core::Core;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
@@ -129,7 +131,7 @@ impl Wal {
     /// No id is taken by a failed append. [`Error::NoSpace`] where a new segment is needed and cannot be made, [`Error::Poisoned`].
     pub fn append(&self, edits: &mut [WalEdit]) -> Result<Appended> {
         let mut record = format::encode_payload(edits)?;
-        let payload_crc = crc32fast::hash(record.get(RECORD_HEADER_LEN..).unwrap_or(&[]));
+        let payload_crc = record.crc_from(RECORD_HEADER_LEN);
         let appended = {
             let mut core = self.core.lock();
             self.make_room(&mut core, record.len())?;
@@ -267,7 +269,8 @@ impl Wal {
         self.sync()?;
         let mut core = self.core.lock();
         self.wait_for_roll(&mut core)?;
-        let mut mark = vec![0u8; RECORD_HEADER_LEN];
+        let mut mark = Buffer::with_capacity(RECORD_HEADER_LEN);
+        mark.extend_from_slice(&[0; RECORD_HEADER_LEN]);
         if core.segment_is_empty() || !core.fits(mark.len()) {
             return Ok(());
         }
@@ -317,7 +320,7 @@ impl Wal {
         let Some((segment, offset)) = core.write_target() else { return Ok(()) };
         let bytes = core.take_buffer();
         core.writing = true;
-        let result = MutexGuard::unlocked(core, || segment.file.write_all_at(&bytes, offset));
+        let result = MutexGuard::unlocked(core, || segment.write(&bytes, offset));
         core.writing = false;
         let result = match result {
             Ok(()) => {

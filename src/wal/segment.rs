@@ -1,5 +1,6 @@
 //! Segments: the files of a log.
 
+use super::buffer::Buffer;
 use super::format::{SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::error::{Error, Result};
 use crate::vfs::{File, Vfs};
@@ -26,6 +27,15 @@ impl Segment {
     /// Where in the file a position of the log is.
     pub(super) fn offset(&self, position: u64) -> u64 {
         SEGMENT_HEADER_LEN as u64 + position.saturating_sub(self.base)
+    }
+
+    /// Hands a buffer to the operating system: one write, but for large cells.
+    pub(super) fn write(&self, buffer: &Buffer, mut offset: u64) -> Result<()> {
+        for piece in buffer.pieces() {
+            self.file.write_all_at(piece, offset)?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
     }
 }
 
