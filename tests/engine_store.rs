@@ -57,6 +57,28 @@ fn figure(store: &Store, table: &str, figure: &str) -> i64 {
 }
 
 #[test]
+fn a_column_is_read_without_the_large_one_before_it() {
+    with_table(|store, table| {
+        let large = vec![7u8; 1 << 20];
+        table.put(Put::new("row").add("cf", "a", large.clone()).add("cf", "z", "small")).unwrap();
+        table.put(Put::new("other").add("cf", "a", large)).unwrap();
+        store.flush_table(&name("t")).unwrap();
+        let before = figure(store, "t", "data_blocks_read");
+        assert_eq!(value(table, "row", "cf", "z").as_deref(), Some("small"));
+        assert_eq!(figure(store, "t", "data_blocks_read") - before, 1);
+        // A marker of the family hides it, wherever it stands in the row.
+        table
+            .delete(Delete::row("row").marker(DeleteMarker::Family { family: "cf".into(), time: WriteTime::Now }))
+            .unwrap();
+        assert_eq!(value(table, "row", "cf", "z"), None);
+        store.flush_table(&name("t")).unwrap();
+        assert_eq!(value(table, "row", "cf", "z"), None);
+        store.major_compact_table(&name("t"), None).unwrap();
+        assert_eq!(value(table, "row", "cf", "z"), None);
+    });
+}
+
+#[test]
 fn puts_are_read_back_from_memory_files_and_after_reopening() -> Result<()> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

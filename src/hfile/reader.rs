@@ -192,14 +192,14 @@ impl HFileReader {
         Ok(maybe)
     }
 
-    /// False if no DeleteFamily or DeleteFamilyVersion marker has this row.
+    /// False if no DeleteFamily or DeleteFamilyVersion marker has this row. It is not counted among the answers of filters: it spares no file.
     ///
     /// # Errors
     /// Those of reading the filter.
     pub fn may_contain_family_marker(&self, row: &[u8]) -> Result<bool> {
         match &self.delete_family_bloom {
             _ if self.info.family_markers == Some(0) => Ok(false),
-            Some(bloom) => self.ask(bloom, row),
+            Some(bloom) => self.probe(bloom, row),
             None => Ok(true),
         }
     }

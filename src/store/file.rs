@@ -1,7 +1,7 @@
 //! Store files in use: opened once, shared by the regions that have them, removed when the last reader of a dead one is gone.
 
 use super::context::StoreContext;
-use crate::cell::{Cell, CellScanner};
+use crate::cell::{Cell, CellScanner, compare};
 use crate::client::TimeRange;
 use crate::compaction::StoreFileFacts;
 use crate::error::Result;
@@ -88,24 +88,21 @@ impl StoreFileView {
         max >= oldest && max >= range.min() && (range.max() == i64::MAX || min < range.max())
     }
 
-    /// A cursor over the file.
-    pub fn scanner(&self, cache_blocks: bool, read_ahead: bool) -> Box<dyn CellScanner> {
-        self.open_scanner(ReadOptions { cache_blocks, read_ahead, drop_behind: false })
+    /// A cursor over the file. It never seeks to a cell before `first`, where there is one: nobody wants those.
+    pub fn scanner(&self, options: ReadOptions, first: Option<Cell>) -> Box<dyn CellScanner> {
+        Box::new(HeldScanner { scanner: self.file.reader().scanner(options), first, _file: Arc::clone(&self.file) })
     }
 
     /// A cursor for a compaction: reads far ahead and leaves the caches as they are.
     pub fn scanner_for_compaction(&self) -> Box<dyn CellScanner> {
-        self.open_scanner(ReadOptions { cache_blocks: false, read_ahead: true, drop_behind: true })
-    }
-
-    fn open_scanner(&self, options: ReadOptions) -> Box<dyn CellScanner> {
-        Box::new(HeldScanner { scanner: self.file.reader().scanner(options), _file: Arc::clone(&self.file) })
+        self.scanner(ReadOptions { cache_blocks: false, read_ahead: true, drop_behind: true }, None)
     }
 }
 
 /// A cursor that keeps its file from being removed.
 struct HeldScanner {
     scanner: HFileScanner,
+    first: Option<Cell>,
     _file: Arc<StoreFile>,
 }
 
@@ -123,7 +120,10 @@ impl CellScanner for HeldScanner {
     }
 
     fn seek(&mut self, key: &Cell) -> Result<()> {
-        self.scanner.seek(key)
+        match &self.first {
+            Some(first) if compare(key, first) == Ordering::Less => self.scanner.seek(first),
+            _ => self.scanner.seek(key),
+        }
     }
 
     fn reseek(&mut self, key: &Cell) -> Result<()> {

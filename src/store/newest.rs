@@ -6,6 +6,7 @@
 use super::view::StoreView;
 use crate::cell::{Cell, CellScanner, CellType};
 use crate::error::Result;
+use crate::hfile::ReadOptions;
 
 /// The newest timestamps found at or above a floor; `None` where nothing reaches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +87,9 @@ impl StoreView {
                 None => reader.may_contain_row(row)?,
             };
             if may {
-                sources.push(view.scanner(true, false));
+                sources.push(
+                    view.scanner(ReadOptions { cache_blocks: true, read_ahead: false, drop_behind: false }, None),
+                );
             }
         }
         Ok(sources)

@@ -1,8 +1,9 @@
 //! A store as one reader sees it: the segments and files of one moment.
 
 use super::file::{StoreFileView, StoreFiles};
-use crate::cell::CellScanner;
+use crate::cell::{Cell, CellScanner};
 use crate::error::Result;
+use crate::hfile::ReadOptions;
 use crate::memstore::Segment;
 use crate::scanner::{FamilyRules, RowRange, StoreScan, StoreScanner};
 use crate::schema::ColumnFamilyDescriptor;
@@ -61,10 +62,27 @@ impl StoreView {
             };
             if wanted {
                 self.files_considered.fetch_add(1, Ordering::Relaxed);
-                sources.push(view.scanner(cache_blocks, row.is_none()));
+                let first = match row {
+                    Some(row) => self.first_that_matters(view, row, scan.columns.as_deref())?,
+                    None => None,
+                };
+                sources.push(
+                    view.scanner(ReadOptions { cache_blocks, read_ahead: row.is_none(), drop_behind: false }, first),
+                );
             }
         }
         Ok(if sources.is_empty() { None } else { Some(StoreScanner::new(sources, scan)) })
+    }
+
+    /// Where a read of some columns of one row may begin in a file: the row's start is of use only to family markers, and a value there that nobody
+    /// asked for may be large (HBase `StoreFileReader.passesDeleteFamilyBloomFilter`).
+    fn first_that_matters(&self, view: &StoreFileView, row: &[u8], columns: Option<&[Bytes]>) -> Result<Option<Cell>> {
+        match columns.and_then(<[Bytes]>::first) {
+            Some(first) if !first.is_empty() && !view.file.reader().may_contain_family_marker(row)? => {
+                Ok(Some(Cell::first_on_column(row, &self.family, first)))
+            }
+            _ => Ok(None),
+        }
     }
 }
 
