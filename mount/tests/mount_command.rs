@@ -22,7 +22,7 @@ fn path(path: &Path) -> String {
 
 #[test]
 fn help_teaches_and_wrong_usage_is_2() {
-    for command in ["mount", "unmount", "check", "hfile", "import"] {
+    for command in ["mount", "unmount", "check", "hfile", "import", "export"] {
         let output = cellfs(&[command, "--help"]);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Example"), "{command} --help shows examples");
@@ -266,4 +266,55 @@ fn import_takes_every_form_and_names_what_it_refuses() {
     place.mount(&[]);
     assert_eq!(place.sh("diff default/t/.scan/cells default/u/.scan/cells; ls default/u"), "r1\nr2\nr3\nr4\n");
     place.unmount();
+}
+
+#[test]
+fn an_export_imported_again_holds_the_same_cells() {
+    let place = Place::new();
+    let (store, other, lines) = (place.store(), place.outside().join("other"), place.outside().join("lines.cells"));
+    let mut cells = String::new();
+    for row in 0..50 {
+        // The old value is gone with the flush: the family keeps one version.
+        cells += &format!(
+            "r{row:02}\tcf:a\t3\tput\tnew {row}\nr{row:02}\tcf:a\t2\tcolumn\t\nr{row:02}\tcf:a\t1\tput\told\n"
+        );
+        cells += &format!("r{row:02}\tcf:\t2\tfamily\t\nr{row:02}\tinfo:\\x00\t7\tput\t\\xFF\n");
+    }
+    fs::write(&lines, cells).expect("write");
+    let import = |store: &Path, files: &[String]| {
+        let mut arguments = vec!["import".to_owned(), path(store), "default:t".to_owned()];
+        arguments.extend(files.iter().cloned());
+        arguments.extend(["--create".to_owned(), "cf,info".to_owned()]);
+        let output = cellfs(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    // The exported files and, family by family, what they hold.
+    let export = |store: &Path, target: &Path| {
+        let output = cellfs(&["export", &path(store), "default:t", &path(target)]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).starts_with("files=2 cells=200 bytes="), "{}", text(&output.stdout));
+        let mut files = Vec::new();
+        for family in ["cf", "info"] {
+            files.extend(
+                fs::read_dir(target.join(family)).expect("list").map(|entry| path(&entry.expect("file").path())),
+            );
+        }
+        let dumps =
+            files.iter().map(|file| text(&cellfs(&["hfile", file, "--cells", "--json"]).stdout)).collect::<Vec<_>>();
+        (files, dumps)
+    };
+    import(&store, &[path(&lines)]);
+    let (files, first) = export(&store, &place.outside().join("first"));
+    assert_eq!(first.iter().map(|dump| dump.lines().count()).collect::<Vec<_>>(), [150, 50]);
+    import(&other, &files);
+    let (_, second) = export(&other, &place.outside().join("second"));
+    assert_eq!(first, second);
+
+    let (code, said) = failure(&cellfs(&["export", &path(&store), "default:t", &path(&place.outside().join("first"))]));
+    assert!(code == 1 && said.contains("not empty"), "{said}");
+    let (code, said) =
+        failure(&cellfs(&["export", &path(&store), "default:no", &path(&place.outside().join("third"))]));
+    assert!(code == 1 && said.contains("default:no"), "{said}");
+    let (code, _) = failure(&cellfs(&["export", &path(&place.outside().join("none")), "default:t", "x"]));
+    assert!(code == 1 && !place.outside().join("none").exists(), "no store is made");
 }

@@ -11,6 +11,7 @@
 mod admin;
 mod batch;
 mod catalog;
+mod export;
 mod inspect;
 mod maintenance;
 mod namespaces;
@@ -23,6 +24,7 @@ mod table;
 mod table_state;
 mod workers;
 
+pub use export::ExportSummary;
 pub use inspect::StoreFileContents;
 pub use options::{BackgroundMode, StoreOptions};
 

@@ -54,6 +54,8 @@ pub trait Vfs: Send + Sync + 'static {
     fn remove_file(&self, path: &Path) -> Result<()>;
     /// Creates a directory (mode 0700); an existing directory is no error.
     fn create_directory(&self, path: &Path) -> Result<()>;
+    /// Lets everybody read a file (mode 0644) or enter and list a directory (0755): for what other programs are to take.
+    fn let_all_read(&self, path: &Path) -> Result<()>;
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> Result<()>;
     /// The entries of a directory, sorted by name.

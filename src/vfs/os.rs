@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,6 +51,12 @@ impl Vfs for OsVfs {
             Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             made => made.map_err(|source| Error::io("create", path, source)),
         }
+    }
+
+    fn let_all_read(&self, path: &Path) -> Result<()> {
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(|source| Error::io("change the mode of", path, source))
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {

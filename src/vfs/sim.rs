@@ -258,6 +258,11 @@ impl Vfs for SimVfs {
         Ok(())
     }
 
+    /// There are no modes here.
+    fn let_all_read(&self, _path: &Path) -> Result<()> {
+        Ok(())
+    }
+
     fn remove_directory(&self, path: &Path) -> Result<()> {
         let shared = self.begin(SimOperation::Remove, path)?;
         if !shared.directory(path)?.lock().live.is_empty() {

@@ -3,6 +3,7 @@
 mod check;
 mod daemon;
 mod error;
+mod export;
 mod hfile;
 mod import;
 mod lock_holder;
@@ -52,6 +53,7 @@ enum Command {
     Unmount(unmount::UnmountCommand),
     Check(check::CheckCommand),
     Import(import::ImportCommand),
+    Export(export::ExportCommand),
     #[command(name = "hfile")]
     HFile(hfile::HFileCommand),
 }
@@ -77,6 +79,7 @@ fn run(command: Command) -> CliResult<()> {
         Command::Unmount(command) => unmount::run(&command),
         Command::Check(command) => check::run(&command),
         Command::Import(command) => import::run(&command),
+        Command::Export(command) => export::run(&command),
         Command::HFile(command) => hfile::run(&command),
     }
 }
