@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What the daemon says once the mount is usable.
@@ -18,14 +18,17 @@ const FAILED: &str = "failed ";
 
 /// Starts this program again with `arguments` and returns once it says that it is ready.
 pub fn start(arguments: &[OsString]) -> CliResult<()> {
-    let program = Path::new("/proc/self/exe");
-    let mut daemon = Command::new(program)
+    // By its own path, after which the kernel names the process, so that `pkill cellfs` finds it; a program replaced by an upgrade meanwhile
+    // has none.
+    let program = std::env::current_exe().ok().filter(|path| path.exists());
+    let program = program.unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
+    let mut daemon = Command::new(&program)
         .arg0("cellfs")
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| CliError::io("start the daemon from", program, &error))?;
+        .map_err(|error| CliError::io("start the daemon from", &program, &error))?;
     let mut said = String::new();
     if let Some(stdout) = daemon.stdout.take() {
         // A daemon that dies says nothing, which is looked at below.
