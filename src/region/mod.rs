@@ -189,10 +189,11 @@ impl Region {
         Ok(region)
     }
 
-    /// Remembers how many files the fullest store has.
+    /// Remembers how many files the fullest store has; whether that slows writers the next write finds out.
     fn note_files(&self, stores: &Stores) {
         let most = stores.stores.iter().map(|store| store.files().len()).max().unwrap_or(0);
         self.fullest_store.store(most, Ordering::Relaxed);
+        self.services.memory.note_slowing(false);
     }
 
     /// The region's identity.

@@ -67,6 +67,8 @@ impl MemoryPressure {
     pub fn add(&self, bytes: i64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if bytes < 0 {
+            // The next write looks anew; without one nobody is slowed.
+            self.note_slowing(false);
             drop(self.waiting.lock());
             self.freed.notify_all();
         }
@@ -139,6 +141,16 @@ mod tests {
         assert_eq!(pauses[2], Duration::from_millis(5));
         memory.add(-600);
         assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn freed_memory_ends_the_slowing_without_another_write() {
+        let memory = MemoryPressure::new(10);
+        memory.add(8);
+        memory.note_slowing(true);
+        assert!(memory.slows_writers());
+        memory.add(-8);
+        assert!(!memory.slows_writers());
     }
 
     #[test]
