@@ -31,6 +31,7 @@ pub use condition::Checked;
 pub use limits::{
     RequestLimits, check_condition, check_get, check_mutation, check_put_request, check_row, check_scan, has_family,
 };
+pub use load::{BulkLoad, LoadedCells};
 pub use mvcc::{Mvcc, ReadPoint, WriteEntry};
 pub use name::encoded_region_name;
 pub use prepare::Preparation;

@@ -75,6 +75,6 @@ impl Store {
     /// As [`Store::store_files`], and those of writing.
     pub fn load_store_file(&self, table: &TableName, family: &[u8], cells: Vec<Cell>) -> Result<()> {
         let (region, store) = self.only_store(table, family)?;
-        region.load_cells(&store, cells)
+        region.load_cells(store.family(), cells)
     }
 }

@@ -10,6 +10,7 @@
 
 mod admin;
 mod batch;
+mod bulk_load;
 mod catalog;
 mod export;
 mod inspect;
@@ -24,6 +25,7 @@ mod table;
 mod table_state;
 mod workers;
 
+pub use bulk_load::BulkLoadSummary;
 pub use export::ExportSummary;
 pub use inspect::StoreFileContents;
 pub use options::{BackgroundMode, StoreOptions};

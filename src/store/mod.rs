@@ -10,7 +10,7 @@ pub use context::{StoreContext, parse_store_file_name, store_file_name};
 pub use file::{StoreFile, StoreFileView, StoreFiles};
 pub use newest::Newest;
 pub use view::StoreView;
-pub use writer::{RowBounds, StoreFileRequest, WrittenStoreFile, is_disk_failure, write_store_file};
+pub use writer::{RowBounds, StoreFileRequest, StoreFileWriter, WrittenStoreFile, is_disk_failure, write_store_file};
 
 use crate::cell::Cell;
 use crate::hfile::HFileCounters;

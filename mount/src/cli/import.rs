@@ -1,13 +1,11 @@
-//! `cellfs import`: files into a table of a store that is not mounted. The forms are those of `.import/`; HFiles come cell by cell, with
-//! their timestamps and markers.
+//! `cellfs import`: files into a table of a store that is not mounted. The forms are those of `.import/`; HFiles are bulk loaded, all of
+//! them or none.
 
 use super::error::{CliError, CliResult};
-use super::hfile::each_cell;
 use super::output::Output;
 use super::progress::Progress;
 use super::store;
 use crate::magic::ImportForm;
-use crate::magic::forms::{CellsEncoder, Encoder};
 use crate::magic::import::Importer;
 use cellfs::client::{Admin, Table, TableAttributes, TableName};
 use cellfs::hfile::HFileReader;
@@ -33,8 +31,10 @@ The form follows from the file's name (.jsonl .tsv .csv .cells .hfile; HFiles ar
   jsonl   {\"row\": \"r1\", \"cells\": {\"cf:a\": \"v\", \"cf:b\": {\"$b64\": \"AAE=\"}}}, a row per line
   tsv     a header line `row<TAB>cf:a<TAB>cf:b`, then a row per line; csv is the same by RFC 4180
   cells   row, column, timestamp, type, value, separated by tabs, a cell per line
-Good lines are kept; bad ones are counted, named, and listed in the file of --rejects. The store must not be
-mounted: of a mounted one write the file to MOUNT/NS/TABLE/.import/FORM.
+Good lines are kept; bad ones are counted, named, and listed in the file of --rejects. HFiles, ours or HBase's,
+are bulk loaded as HBase does it: with every version, delete marker, timestamp and tag, newer than what the table
+has by their sequence id, and all of them or none. The store must not be mounted: of a mounted one write the file
+to MOUNT/NS/TABLE/.import/FORM.
 
 Examples:
   cellfs import ~/data default:people people.jsonl --create cf
@@ -77,7 +77,7 @@ pub(super) fn run(command: &ImportCommand) -> CliResult<()> {
     let options = store::options(false, uid, gid, 0);
     let owner = options.default_namespace;
     let opened = store::open(&root, &options)?;
-    let done = table(&opened, &name, &command.create, owner).and_then(|table| import_all(&table, &inputs));
+    let done = table(&opened, &name, &command.create, owner).and_then(|table| import_all(&opened, &table, &inputs));
     let closed = opened.close();
     let mut totals = done?;
     closed?;
@@ -128,6 +128,9 @@ impl Input {
                 )));
             }
         };
+        if is_stream && form == Form::HFile {
+            return Err(CliError::Usage("an HFile is read from its end: name a file, not standard input".to_owned()));
+        }
         Ok(Input { path: path.to_path_buf(), form, size })
     }
 }
@@ -161,15 +164,21 @@ struct Totals {
     reasons: String,
 }
 
-fn import_all(table: &Arc<dyn Table>, inputs: &[Input]) -> CliResult<Totals> {
+/// The HFiles first, for they may be refused as a whole.
+fn import_all(opened: &Store, table: &Arc<dyn Table>, inputs: &[Input]) -> CliResult<Totals> {
     let progress = Progress::bytes("importing", inputs.iter().map(|input| input.size).sum());
     let mut totals = Totals::default();
+    let hfiles: Vec<PathBuf> =
+        inputs.iter().filter(|input| input.form.of_importer().is_none()).map(|input| input.path.clone()).collect();
+    if !hfiles.is_empty() {
+        let loaded = opened.bulk_load(&table.name(), &hfiles, &mut |bytes| progress.add(bytes))?;
+        totals.rows += loaded.rows;
+        totals.cells += loaded.cells;
+    }
     for input in inputs {
-        let mut importer = Importer::new(Arc::clone(table), importer_form(input.form));
-        let result = match input.form {
-            Form::HFile => import_hfile(&mut importer, input, &progress),
-            _ => import_text(&mut importer, input, &progress),
-        };
+        let Some(form) = input.form.of_importer() else { continue };
+        let mut importer = Importer::new(Arc::clone(table), form);
+        let result = import_text(&mut importer, input, &progress);
         totals.take(&mut importer, &input.path);
         result?;
     }
@@ -177,12 +186,16 @@ fn import_all(table: &Arc<dyn Table>, inputs: &[Input]) -> CliResult<Totals> {
     Ok(totals)
 }
 
-fn importer_form(form: Form) -> ImportForm {
-    match form {
-        Form::Jsonl => ImportForm::Jsonl,
-        Form::Cells | Form::HFile => ImportForm::Cells,
-        Form::Tsv => ImportForm::Tsv,
-        Form::Csv => ImportForm::Csv,
+impl Form {
+    /// The form as the importer of text knows it; `None` for HFiles.
+    fn of_importer(self) -> Option<ImportForm> {
+        match self {
+            Form::Jsonl => Some(ImportForm::Jsonl),
+            Form::Cells => Some(ImportForm::Cells),
+            Form::Tsv => Some(ImportForm::Tsv),
+            Form::Csv => Some(ImportForm::Csv),
+            Form::HFile => None,
+        }
     }
 }
 
@@ -204,23 +217,6 @@ fn import_text(importer: &mut Importer, input: &Input, progress: &Progress) -> C
         push(importer, piece.get(..read).unwrap_or_default(), &input.path)?;
         progress.add(read as u64);
     }
-    importer.finish().map_err(|error| failed(&input.path, &error.reason))
-}
-
-fn import_hfile(importer: &mut Importer, input: &Input, progress: &Progress) -> CliResult<()> {
-    let reader = open_hfile(&input.path)?;
-    let mut lines = Vec::with_capacity(PIECE);
-    each_cell(&reader, |cell| {
-        CellsEncoder.cells(std::slice::from_ref(cell), false, &mut lines);
-        if lines.len() >= PIECE {
-            push(importer, &lines, &input.path)?;
-            progress.tick();
-            lines.clear();
-        }
-        Ok(true)
-    })?;
-    push(importer, &lines, &input.path)?;
-    progress.add(input.size);
     importer.finish().map_err(|error| failed(&input.path, &error.reason))
 }
 

@@ -1,0 +1,277 @@
+//! Bulk loads: files come into the regions they belong to with every cell, newer than what was there, all of them or none, also on a failing
+//! disk and over a crash.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets the unexpected has failed"
+)]
+
+#[allow(dead_code, unused_imports, reason = "each test file uses its part")]
+mod judge;
+
+use bytes::Bytes;
+use cellfs::cell::{Cell, CellType, Tag, encode_tags};
+use cellfs::client::{Admin, Put, PutCell, Scan, Table, TableAttributes, TableName, WriteTime};
+use cellfs::clock::ManualClock;
+use cellfs::hfile::{HFileWriter, HFileWriterOptions, StoreFileInfo, cell_json};
+use cellfs::schema::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, Durability, TableDescriptor};
+use cellfs::server::{BackgroundMode, Store, StoreOptions};
+use cellfs::vfs::{Fault, Keep, SimVfs, Vfs};
+use cellfs::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const NOW: i64 = 1_000_000;
+
+fn name() -> TableName {
+    TableName::parse("t").unwrap()
+}
+
+fn options() -> StoreOptions {
+    let mut options = StoreOptions { background: BackgroundMode::Manual, ..StoreOptions::default() };
+    options.region.durability = Durability::FsyncWal;
+    options.region.space_reserve = 0;
+    options
+}
+
+fn open(vfs: &SimVfs) -> Store {
+    Store::open_with(Arc::new(vfs.clone()), Arc::new(ManualClock::new(NOW)), "/store", options()).unwrap()
+}
+
+/// A table of three regions that has a cell in each.
+fn table(store: &Store) -> Arc<dyn Table> {
+    let family = ColumnFamilyDescriptor { versions: 5, block_size: 1024, ..Default::default() };
+    let descriptor = TableDescriptor::default().family("f", family.clone()).family("g", family);
+    let attributes = TableAttributes { mode: 0o755, uid: 0, gid: 0, changed_millis: 0, modified_millis: 0 };
+    let splits = [Bytes::from("row-030"), Bytes::from("row-060")];
+    let table = store.create_table(&name(), descriptor, &splits, attributes).unwrap();
+    for row in [5, 35, 65] {
+        table.put(put(row, 10, "before")).unwrap();
+    }
+    table
+}
+
+fn put(row: u64, time: i64, value: &str) -> Put {
+    let mut put = Put::new(format!("row-{row:03}"));
+    let (family, qualifier, value) = ("f".into(), "q".into(), value.as_bytes().to_vec().into());
+    put.cells.push(PutCell { family, qualifier, time: WriteTime::At(time), value, tags: Vec::new() });
+    put
+}
+
+/// Every type, several versions, tags, sequence ids that say nothing here.
+fn cells(family: &[u8]) -> Vec<Cell> {
+    let tags = encode_tags(&[Tag { kind: 64, value: "kept".into() }]);
+    let mut cells = Vec::new();
+    for row in 0..90u64 {
+        let name = format!("row-{row:03}");
+        let mut add = |qualifier: &str, time: i64, kind: CellType, value: &str| {
+            let tags = if row % 3 == 0 { tags.clone() } else { Bytes::new() };
+            let cell =
+                Cell::with_tags(name.as_bytes(), family, qualifier.as_bytes(), time, kind, value.as_bytes(), &tags);
+            cells.push(cell.with_sequence_id(1_000_000 + row));
+        };
+        match row % 4 {
+            0 => add("", 4, CellType::DeleteFamily, ""),
+            1 => add("", 4, CellType::DeleteFamilyVersion, ""),
+            _ => {}
+        }
+        add("q", 10, CellType::Put, "loaded");
+        add("q", 3, CellType::Put, "older");
+        match row % 4 {
+            2 => add("r", 9, CellType::DeleteColumn, ""),
+            3 => add("r", 9, CellType::Delete, ""),
+            _ => {}
+        }
+        add("r", 9, CellType::Put, "hidden or not");
+    }
+    cells
+}
+
+fn write(vfs: &SimVfs, path: &str, cells: &[Cell], options: HFileWriterOptions) -> PathBuf {
+    let file = vfs.create_new(Path::new(path)).unwrap();
+    let mut writer = HFileWriter::create(file, HFileWriterOptions { tags: true, ..options }).unwrap();
+    cells.iter().for_each(|cell| writer.append(cell).unwrap());
+    writer.finish(StoreFileInfo::default()).unwrap();
+    path.into()
+}
+
+fn foreign() -> HFileWriterOptions {
+    HFileWriterOptions {
+        compression: Compression::Gz,
+        encoding: DataBlockEncoding::FastDiff,
+        bloom: BloomType::RowCol,
+        block_size: 700,
+        ..HFileWriterOptions::default()
+    }
+}
+
+fn load(store: &Store, files: &[PathBuf]) -> Result<cellfs::server::BulkLoadSummary> {
+    store.bulk_load(&name(), files, &mut |_| {})
+}
+
+fn scan(table: &Arc<dyn Table>, raw: bool) -> Vec<Cell> {
+    let max_versions = if raw { u32::MAX } else { 1 };
+    let mut scanner = table.scan(&Scan { raw, max_versions, ..Scan::new() }).unwrap();
+    let mut cells = Vec::new();
+    while let Some(row) = scanner.next().unwrap() {
+        cells.extend(row.cells);
+    }
+    cells
+}
+
+fn without_ids(cells: &[Cell]) -> Vec<String> {
+    cells.iter().map(|cell| cell_json(&cell.clone().with_sequence_id(0))).collect()
+}
+
+fn value_at(table: &Arc<dyn Table>, row: &str) -> Vec<u8> {
+    let cells = scan(table, false);
+    let cell = cells.iter().find(|cell| cell.row() == row.as_bytes() && cell.qualifier() == b"q");
+    cell.map(|cell| cell.value().to_vec()).unwrap_or_default()
+}
+
+#[test]
+fn a_load_keeps_everything_and_is_cut_at_the_borders_of_regions() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    let before = scan(&table, true).iter().map(Cell::sequence_id).max().unwrap();
+    let file = write(&vfs, "/f.hfile", &cells(b"f"), foreign());
+    let other = write(&vfs, "/g.hfile", &cells(b"g"), HFileWriterOptions::default());
+    let empty = write(&vfs, "/empty.hfile", &[], HFileWriterOptions::default());
+    let mut passed = 0;
+    let summary = store.bulk_load(&name(), &[file, empty, other], &mut |bytes| passed += bytes).unwrap();
+    let count = cells(b"f").len() as u64;
+    assert_eq!((summary.rows, summary.cells, summary.superseded, summary.store_files), (180, 2 * count, 0, 6));
+    assert!(passed > 0);
+
+    let mut expected: Vec<Cell> = cells(b"f").into_iter().chain(cells(b"g")).collect();
+    expected.sort_by(|left, right| left.row().cmp(right.row()).then(left.family().cmp(right.family())));
+    let found = scan(&table, true);
+    // The three cells from before have keys that were loaded again, and by the sequence id the loaded ones win.
+    assert_eq!(without_ids(&found), without_ids(&expected));
+    let ids: Vec<u64> = found.iter().map(Cell::sequence_id).collect();
+    assert!(ids.iter().all(|id| *id == ids[0] && *id > before), "one new id for all: {ids:?}");
+    assert_eq!(value_at(&table, "row-035"), b"loaded");
+    // And by the sequence id a later put of the same timestamp wins over the loaded one.
+    table.put(put(35, 10, "after")).unwrap();
+    assert_eq!(value_at(&table, "row-035"), b"after");
+    // The files hold what their regions have, in the families' own codec.
+    for region in store.open_regions(&name()).unwrap() {
+        for loaded in region.stores().iter().flat_map(|store| store.files().as_slice().to_vec()) {
+            assert!(region.contains(&loaded.entry.first_row) && region.contains(&loaded.entry.last_row));
+            assert_eq!(loaded.file.reader().info().compression, Compression::None);
+        }
+    }
+    let state = without_ids(&scan(&table, true));
+    drop((table, store));
+    let store = open(&vfs.crash(Keep::None));
+    let table = store.table(&name()).unwrap();
+    assert_eq!(without_ids(&scan(&table, true)), state, "after a crash");
+    let visible = without_ids(&scan(&table, false));
+    for region in store.open_regions(&name()).unwrap() {
+        for family in region.stores() {
+            region.compact_files(&family, &[0, 1, 2, 3]).unwrap();
+        }
+    }
+    assert_eq!(without_ids(&scan(&table, false)), visible, "markers among the loaded hide the same when compacted");
+}
+
+#[test]
+fn of_equal_keys_in_a_file_the_newest_is_loaded() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    let cell = |value: &[u8], id| Cell::new(b"row-001", b"f", b"q", 10, CellType::Put, value).with_sequence_id(id);
+    let file = write(&vfs, "/f", &[cell(b"new", 7), cell(b"old", 3)], foreign());
+    let summary = load(&store, &[file]).unwrap();
+    assert_eq!((summary.cells, summary.superseded), (1, 1));
+    assert_eq!(value_at(&table, "row-001"), b"new");
+}
+
+#[test]
+fn what_cannot_be_loaded_is_refused_with_its_file_and_nothing_changes() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    store.flush_table(&name()).unwrap();
+    let good = write(&vfs, "/good", &cells(b"f"), foreign());
+    let one = |row: &[u8], family: &[u8], time, kind| vec![Cell::new(row, family, b"q", time, kind, b"v")];
+    let missing = write(&vfs, "/missing", &one(b"r", b"nope", 1, CellType::Put), foreign());
+    let latest = write(&vfs, "/latest", &one(b"r", b"f", i64::MAX, CellType::Put), foreign());
+    let rowless = write(&vfs, "/rowless", &one(b"", b"f", 1, CellType::Put), foreign());
+    let search = write(&vfs, "/search", &one(b"r", b"f", 1, CellType::Maximum), foreign());
+    let damaged = write(&vfs, "/damaged", &cells(b"f"), foreign());
+    vfs.damage(&damaged, 900, |byte| byte ^ 1).unwrap();
+    let before = (without_ids(&scan(&table, true)), vfs.list(Path::new("/store/data")).unwrap());
+    type Expected = fn(&Error) -> bool;
+    let refusals: [(&PathBuf, Expected); 5] = [
+        (
+            &missing,
+            |error| matches!(error, Error::NoSuchColumnFamily { family, known } if family == "nope" && known.len() == 2),
+        ),
+        (
+            &latest,
+            |error| matches!(error, Error::InvalidArgument(what) if what.contains("/latest") && what.contains("now")),
+        ),
+        (
+            &rowless,
+            |error| matches!(error, Error::InvalidArgument(what) if what.contains("/rowless: a cell without a row")),
+        ),
+        (&search, |error| matches!(error, Error::InvalidArgument(what) if what.contains("/search"))),
+        (&damaged, |error| matches!(error, Error::Corruption { file, .. } if file == Path::new("/damaged"))),
+    ];
+    for (bad, expected) in refusals {
+        let error = load(&store, &[good.clone(), bad.clone()]).unwrap_err();
+        assert!(expected(&error), "{error:?}");
+        assert_eq!((without_ids(&scan(&table, true)), vfs.list(Path::new("/store/data")).unwrap()), before, "{bad:?}");
+    }
+    assert!(matches!(load(&store, &["/none".into()]), Err(Error::Io { .. })));
+    // What was refused does not stand in the way of what is not.
+    assert_eq!(load(&store, &[good]).unwrap().store_files, 3);
+    table.put(put(1, 11, "later")).unwrap();
+    assert_eq!(value_at(&table, "row-001"), b"later");
+}
+
+/// A failing operation, and a crash, at every operation of a load: the load is there as a whole or not at all.
+#[test]
+fn a_load_is_all_or_nothing() {
+    let (mut failed, mut crashed) = (0, 0);
+    for step in 0.. {
+        let prepare = || {
+            let vfs = SimVfs::new();
+            let store = open(&vfs);
+            let table = table(&store);
+            let file = write(&vfs, "/f.hfile", &cells(b"f"), foreign());
+            let before = scan(&table, true).len();
+            (vfs, store, table, file, before)
+        };
+        let whole = cells(b"f").len();
+        let (vfs, store, table, file, before) = prepare();
+        vfs.fail_at(vfs.operations() + step, Fault::Eio);
+        let result = load(&store, std::slice::from_ref(&file));
+        vfs.clear_faults();
+        let seen = scan(&table, true).len();
+        assert_eq!(seen, if result.is_ok() { whole } else { before }, "operation {step}: {result:?}");
+        drop((table, store));
+        let reopened = scan(&open(&vfs).table(&name()).unwrap(), true).len();
+        assert!(reopened == whole || reopened == seen, "operation {step}: {reopened} after reopening, {seen} before");
+        failed += u64::from(result.is_err());
+
+        let (vfs, store, table, file, before) = prepare();
+        vfs.stop_at(vfs.operations() + step);
+        let result = load(&store, &[file]);
+        drop((table, store));
+        for keep in [Keep::None, Keep::All] {
+            let found = scan(&open(&vfs.crash(keep)).table(&name()).unwrap(), true).len();
+            let allowed = if result.is_ok() { found == whole } else { found == whole || found == before };
+            assert!(allowed, "operation {step}, {keep:?}: {found} cells");
+        }
+        crashed += u64::from(result.is_err());
+        if result.is_ok() {
+            break;
+        }
+    }
+    assert!(failed > 20 && crashed > 20, "{failed} failures, {crashed} crashes");
+}
