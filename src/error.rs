@@ -84,6 +84,19 @@ pub enum Error {
     TableExists(String),
     /// The table holds rows where it must be empty; full name.
     TableNotEmpty(String),
+    /// No such snapshot; the table's full name and the snapshot's.
+    NoSuchSnapshot(String),
+    /// The snapshot exists already (HBase: SnapshotExistsException).
+    SnapshotExists(String),
+    /// The table has snapshots, without which it cannot go; full name.
+    HasSnapshots(String),
+    /// A moment of which not everything is kept any more.
+    HistoryIncomplete {
+        /// What was asked for, and what would have kept it.
+        what: String,
+        /// From when on the history is whole, milliseconds since the epoch.
+        since_millis: i64,
+    },
     /// No such column family (HBase: NoSuchColumnFamilyException).
     NoSuchColumnFamily {
         /// The family asked for.
@@ -160,6 +173,12 @@ impl fmt::Display for Error {
             Error::NoSuchTable(name) => write!(f, "no table {name}"),
             Error::TableExists(name) => write!(f, "table {name} exists"),
             Error::TableNotEmpty(name) => write!(f, "table {name} holds rows"),
+            Error::NoSuchSnapshot(name) => write!(f, "no snapshot {name}"),
+            Error::SnapshotExists(name) => write!(f, "snapshot {name} exists"),
+            Error::HasSnapshots(name) => write!(f, "table {name} has snapshots; remove them first"),
+            Error::HistoryIncomplete { what, since_millis } => {
+                write!(f, "{what}: the history is whole from {since_millis} on")
+            }
             Error::NoSuchColumnFamily { family, known } => {
                 write!(f, "no column family {family}; the table has: {}", known.join(" "))
             }

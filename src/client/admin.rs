@@ -138,6 +138,42 @@ pub struct TableStatistics {
     pub figures: Vec<(&'static str, i64)>,
 }
 
+/// A snapshot of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    /// Its identity: never reused, unchanged by renames.
+    pub id: u64,
+    /// Its name: any bytes that could be a row key.
+    pub name: Bytes,
+    /// When it was taken, milliseconds since the epoch.
+    pub created_millis: i64,
+    /// Taken by SNAPSHOT_EVERY, so SNAPSHOT_KEEP may delete it.
+    pub automatic: bool,
+}
+
+/// What a table becomes by [`Admin::restore_table`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestorePoint {
+    /// The snapshot of that name.
+    Snapshot(Bytes),
+    /// The table as of a moment, milliseconds since the epoch.
+    AsOf(i64),
+}
+
+/// What a change of many rows did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowChanges {
+    /// Rows that differ from before.
+    pub rows: u64,
+    /// Cells and delete markers that were written.
+    pub cells: u64,
+}
+
+/// For what a store cannot do.
+fn not_here<T>(what: &str) -> Result<T> {
+    Err(Error::ReadOnly { what: format!("{what} is not possible here") })
+}
+
 /// Namespaces, tables and regions.
 pub trait Admin: Send + Sync {
     /// The namespaces, sorted; `default` is always there, `hbase` is not listed.
@@ -194,6 +230,53 @@ pub trait Admin: Send + Sync {
     fn table_statistics(&self, name: &TableName) -> Result<TableStatistics>;
     /// Figures of one region, by its encoded name.
     fn region_statistics(&self, name: &TableName, encoded_name: &str) -> Result<TableStatistics>;
+
+    /// The table's snapshots, oldest first.
+    fn list_snapshots(&self, table: &TableName) -> Result<Vec<SnapshotInfo>> {
+        self.table(table).map(|_| Vec::new())
+    }
+    /// A snapshot as a table that cannot be written. A handle stays valid when the snapshot is deleted.
+    fn open_snapshot(&self, table: &TableName, snapshot: &[u8]) -> Result<Arc<dyn Table>> {
+        Err(Error::NoSuchSnapshot(format!("{table} {}", snapshot.escape_ascii())))
+    }
+    /// Keeps the table as it is now under a name.
+    fn create_snapshot(&self, _table: &TableName, _snapshot: &[u8]) -> Result<SnapshotInfo> {
+        not_here("a snapshot")
+    }
+    /// Deletes a snapshot; files that nothing else needs go with it.
+    fn delete_snapshot(&self, _table: &TableName, _snapshot: &[u8]) -> Result<()> {
+        not_here("deleting a snapshot")
+    }
+    /// Gives a snapshot another name. One that was automatic is the user's from now on.
+    fn rename_snapshot(&self, _table: &TableName, _from: &[u8], _to: &[u8]) -> Result<()> {
+        not_here("renaming a snapshot")
+    }
+    /// Makes a new table of a snapshot, with its schema and region borders; the files are shared. Atomic.
+    fn clone_snapshot(&self, _table: &TableName, _snapshot: &[u8], _to: &TableName) -> Result<Arc<dyn Table>> {
+        not_here("a clone")
+    }
+    /// The table as of a moment (milliseconds since the epoch), as a table that cannot be written: every cell of a later timestamp, markers
+    /// included, is as if it had never been written.
+    fn open_as_of(&self, _table: &TableName, _millis: i64) -> Result<Arc<dyn Table>> {
+        not_here("a view of the past")
+    }
+    /// Makes the table, or its rows that begin with `prefix`, show what they showed then, by new versions and markers: history goes on.
+    /// Atomic.
+    fn restore_table(&self, _table: &TableName, _point: &RestorePoint, _prefix: &[u8]) -> Result<RowChanges> {
+        not_here("restore")
+    }
+    /// Deletes the rows from `start` (inclusive; empty = the first) to `stop` (exclusive; empty = the end). Atomic.
+    fn delete_range(&self, _table: &TableName, _start: &[u8], _stop: &[u8]) -> Result<RowChanges> {
+        not_here("delete_range")
+    }
+    /// Joins the region that begins at `row` with the one before it.
+    fn merge_regions(&self, _table: &TableName, _row: &[u8]) -> Result<()> {
+        not_here("merge")
+    }
+    /// Two tables take each other's name. Atomic.
+    fn exchange_tables(&self, _one: &TableName, _other: &TableName) -> Result<()> {
+        not_here("an exchange of tables")
+    }
 
     /// Everything acknowledged so far survives power loss once this returns.
     fn sync(&self) -> Result<()>;

@@ -7,11 +7,14 @@ mod scan;
 mod table;
 
 pub use crate::schema::Durability;
-pub use admin::{Admin, NamespaceName, RegionInfo, TableAttributes, TableName, TableStatistics, check_namespace_name};
+pub use admin::{
+    Admin, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo, TableAttributes, TableName,
+    TableStatistics, check_namespace_name,
+};
 pub use get::{ColumnSelection, Get, RowResult, TimeRange};
 pub use mutation::{
     Append, CheckAndMutate, CompareOperator, Condition, Delete, DeleteMarker, Increment, Mutation, MutationOutcome,
     Put, PutCell, RowMutations, WriteTime,
 };
 pub use scan::Scan;
-pub use table::{ResultScanner, Table};
+pub use table::{ResultScanner, Table, TableView};

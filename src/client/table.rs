@@ -6,7 +6,24 @@ use super::mutation::{Append, CheckAndMutate, Delete, Increment, Mutation, Mutat
 use super::scan::Scan;
 use crate::error::Result;
 use crate::schema::TableDescriptor;
+use bytes::Bytes;
 use std::sync::Arc;
+
+/// Which state of a table a handle shows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TableView {
+    /// What it holds now.
+    Live,
+    /// A snapshot.
+    Snapshot {
+        /// The snapshot's identity.
+        id: u64,
+        /// Its name when it was opened.
+        name: Bytes,
+    },
+    /// The table as of a moment, milliseconds since the epoch.
+    AsOf(i64),
+}
 
 /// One table's rows. A handle stays valid while the table exists, through renames and schema changes; afterwards every call
 /// is [`crate::Error::NoSuchTable`].
@@ -17,7 +34,12 @@ pub trait Table: Send + Sync {
     /// The table's identity: never reused, unchanged by renames.
     fn id(&self) -> u64;
 
-    /// The current schema.
+    /// Which state of the table this is. All but the live one refuse writes with [`crate::Error::ReadOnly`].
+    fn view(&self) -> TableView {
+        TableView::Live
+    }
+
+    /// The current schema; that of a snapshot is the one it was taken with.
     fn descriptor(&self) -> Arc<TableDescriptor>;
 
     /// Reads one row; an empty result where nothing is visible.

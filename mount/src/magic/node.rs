@@ -3,19 +3,38 @@
 use super::scan::{ScanForm, ScanParts};
 use crate::ops::FileKind;
 use bytes::{BufMut, Bytes};
-use cellfs::client::Table;
+use cellfs::client::{Table, TableView};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
-/// A table inside a node: compared and hashed by the table's id, which outlives renames.
+/// A table inside a node, live or as a view of a snapshot or of the past: compared and hashed by identity, which outlives renames.
 #[derive(Clone)]
 pub struct TableHandle(pub Arc<dyn Table>);
 
+/// Identities of views have this bit, those of live tables do not (they are counted from 1).
+const VIEW_BIT: u64 = 1 << 63;
+
 impl TableHandle {
-    /// The table's identity.
+    /// The identity of the table in this view: each view of a table has its own, equal from mount to mount.
     pub fn id(&self) -> u64 {
-        self.0.id()
+        let (kind, which) = match self.0.view() {
+            TableView::Live => return self.0.id(),
+            TableView::Snapshot { id, .. } => (0, id),
+            TableView::AsOf(millis) => (1, millis as u64),
+        };
+        let mut identity = [0; 17];
+        let mut out = &mut identity[..];
+        out.put_u64(self.0.id());
+        out.put_u64(which);
+        out.put_u8(kind);
+        xxh3_64(&identity) | VIEW_BIT
+    }
+
+    /// True for a table that can be written, false for a view.
+    pub fn is_live(&self) -> bool {
+        self.0.view() == TableView::Live
     }
 }
 
