@@ -6,13 +6,14 @@
 #[allow(dead_code, unused_imports, reason = "each test file uses its part")]
 mod judge;
 
+use bytes::Bytes;
 use cellfs::Error;
 use cellfs::cell::{Cell, CellScanner, Tag, tag_type};
 use cellfs::client::{Admin, Delete, DeleteMarker, Put, PutCell, Scan, Table, TableAttributes, TableName, WriteTime};
 use cellfs::clock::ManualClock;
 use cellfs::hfile::{HFileReader, ReadOptions, cell_json};
 use cellfs::schema::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, TableDescriptor};
-use cellfs::server::{BackgroundMode, Store, StoreOptions};
+use cellfs::server::{BackgroundMode, ExportOptions, Store, StoreOptions};
 use cellfs::vfs::{Fault, OsVfs, SimVfs, Vfs};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -146,7 +147,8 @@ fn an_export_holds_what_a_raw_scan_returns_and_hbase_accepts_it() {
     let store = open(NOW, StoreOptions { read_only: true, ..options() });
     let target = directory.path().join("export");
     let mut passed = 0;
-    let summary = store.export_table(&name(), &target, &mut |bytes| passed += bytes).unwrap();
+    let summary =
+        store.export_table(&name(), &target, &ExportOptions::default(), &mut |bytes| passed += bytes).unwrap();
     assert!(passed > 0 && summary.long_rows.is_empty() && summary.passed_over.is_empty());
     assert_eq!(summary.files.len(), 6, "three families with cells in two regions each");
     assert_eq!(mode(&target), 0o755);
@@ -168,24 +170,61 @@ fn an_export_holds_what_a_raw_scan_returns_and_hbase_accepts_it() {
     }
 }
 
+/// Borders of another table in place of the region's own: each file lies between two of them, and together they hold the same cells.
+#[test]
+fn files_are_cut_where_it_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let root = directory.path().join("store");
+    let store = Store::open_with(Arc::new(OsVfs), clock, &root, options()).unwrap();
+    let expected = raw_scan(&fill(&store));
+    let keys = ["row10", "row40", "row41", "row99"];
+    for (number, splits) in [vec![], keys.map(Bytes::from).into_iter().rev().collect()].into_iter().enumerate() {
+        let target = directory.path().join(format!("export{number}"));
+        let options = ExportOptions { splits: Some(splits.clone()), compression: Some(Compression::Gz) };
+        let summary = store.export_table(&name(), &target, &options, &mut |_| {}).unwrap();
+        // Nothing is behind the last key, and the region's own border at row30 is not one of these.
+        assert_eq!(summary.files.len(), if splits.is_empty() { 3 } else { 12 });
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for path in &summary.files {
+            let reader = HFileReader::open(OsVfs.open_read(path).unwrap(), 0, None).unwrap();
+            let info = reader.info();
+            let (first, last) = (info.first_row.clone().unwrap(), info.last_row.clone().unwrap());
+            assert!(!splits.iter().any(|key| first < *key && *key <= last), "{first:?} to {last:?}");
+            assert_eq!(info.compression, Compression::Gz);
+            let family = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+            found.entry(family).or_default().extend(cells_of(&OsVfs, path));
+        }
+        assert_eq!(found, expected);
+    }
+    let options = ExportOptions { splits: Some(vec![Bytes::new()]), ..ExportOptions::default() };
+    let target = directory.path().join("refused");
+    let refused = store.export_table(&name(), &target, &options, &mut |_| {});
+    assert!(matches!(refused, Err(Error::InvalidArgument(_))) && !target.exists());
+}
+
 #[test]
 fn what_cannot_be_exported_is_refused_and_nothing_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path().join("store"), options()).unwrap();
     let target = directory.path().join("export");
-    let refused = store.export_table(&name(), &target, &mut |_| {});
+    let refused = store.export_table(&name(), &target, &ExportOptions::default(), &mut |_| {});
     assert!(matches!(refused, Err(Error::NoSuchTable(_))));
     assert!(!target.exists());
 
     store.create_table(&name(), descriptor(), &[], ATTRIBUTES).unwrap();
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("mine"), "precious").unwrap();
-    let refused = store.export_table(&name(), &target, &mut |_| {}).unwrap_err();
+    let refused = store.export_table(&name(), &target, &ExportOptions::default(), &mut |_| {}).unwrap_err();
     assert!(matches!(&refused, Error::NotAllowed(what) if what.contains("not empty") && what.contains("mine")));
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
 
     std::fs::remove_file(target.join("mine")).unwrap();
-    assert_eq!(store.export_table(&name(), &target, &mut |_| {}).unwrap(), Default::default(), "an empty table");
+    assert_eq!(
+        store.export_table(&name(), &target, &ExportOptions::default(), &mut |_| {}).unwrap(),
+        Default::default(),
+        "an empty table"
+    );
 }
 
 #[test]
@@ -198,7 +237,8 @@ fn rows_that_a_client_may_not_find_and_families_passed_over_are_named() {
     for len in [32_750, 32_751] {
         table.put(Put::new(vec![b'r'; len]).add("_f", "q", "v")).unwrap();
     }
-    let summary = store.export_table(&name(), &directory.path().join("export"), &mut |_| {}).unwrap();
+    let summary =
+        store.export_table(&name(), &directory.path().join("export"), &ExportOptions::default(), &mut |_| {}).unwrap();
     assert_eq!(summary.long_rows.iter().map(|row| row.len()).collect::<Vec<_>>(), [32_751]);
     assert_eq!(summary.passed_over.into_iter().collect::<Vec<_>>(), ["_f"]);
 }
@@ -215,7 +255,7 @@ fn a_failing_disk_leaves_no_file_that_looks_whole() {
         let target = PathBuf::from(format!("/export{failures}"));
         // One operation later each time, until all had their turn.
         vfs.fail_at(vfs.operations() + failures, Fault::Eio);
-        let exported = store.export_table(&name(), &target, &mut |_| {});
+        let exported = store.export_table(&name(), &target, &ExportOptions::default(), &mut |_| {});
         vfs.clear_faults();
         if vfs.exists(&target).unwrap() {
             for family in vfs.list(&target).unwrap() {

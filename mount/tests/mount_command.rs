@@ -310,6 +310,25 @@ fn an_export_imported_again_holds_the_same_cells() {
     let (_, second) = export(&other, &place.outside().join("second"));
     assert_eq!(first, second);
 
+    let (cut, rows) = (place.outside().join("cut"), place.outside().join("rows"));
+    fs::write(&rows, "r40\r\n\nr\\x31\\x30\n").expect("write");
+    let options = ["--split", "r20", "--splits", &path(&rows), "--compression", "gz"];
+    let output = cellfs(&[&["export", &path(&store), "default:t", &path(&cut)][..], &options].concat());
+    assert!(text(&output.stdout).starts_with("files=8 cells=200 bytes="), "{}", text(&output.stderr));
+    let files = fs::read_dir(cut.join("cf")).expect("list").map(|entry| path(&entry.expect("file").path()));
+    let mut rows: Vec<String> = files
+        .map(|file| {
+            let described = text(&cellfs(&["hfile", &file, "--json"]).stdout);
+            let described: serde_json::Value = serde_json::from_str(&described).expect("JSON");
+            assert_eq!(described["compression"], "GZ");
+            described["first_row"].as_str().expect("a row").to_owned()
+        })
+        .collect();
+    rows.sort();
+    assert_eq!(rows, ["r00", "r10", "r20", "r40"]);
+    let (code, said) = failure(&cellfs(&["export", &path(&store), "default:t", "x", "--split", "a\\q"]));
+    assert!(code == 2 && said.contains("no escape"), "{said}");
+
     let (code, said) = failure(&cellfs(&["export", &path(&store), "default:t", &path(&place.outside().join("first"))]));
     assert!(code == 1 && said.contains("not empty"), "{said}");
     let (code, said) =

@@ -1,5 +1,7 @@
-//! A table as HFiles that an HBase bulk load takes as they are: `DIR/<family>/<32 hex digits>`, one file for each region and family that
-//! holds cells. They hold what is stored: all versions and markers, with tags and timestamps, without sequence ids, which the cluster gives.
+//! A table as HFiles that an HBase bulk load takes as they are: `DIR/<family>/<32 hex digits>`, one file for each family and region that
+//! hold cells, or with other borders if asked for, such as those of the table that the files are for: a file within one region is loaded
+//! as it is, others are rewritten by the client of the load. They hold what is stored: all versions and markers, with tags and timestamps,
+//! without sequence ids, which the cluster gives.
 //!
 //! A file has a name that HBase looks at only when it is whole and on disk; until then its name begins with `_`, which bulk loads pass over
 //! (HBase `BulkLoadHFilesTool.visitBulkHFiles`).
@@ -9,13 +11,13 @@ use crate::cell::{Cell, CellScanner, Tag, encode_tags, tag_type};
 use crate::client::TableName;
 use crate::error::{Error, Result};
 use crate::hfile::{HFileWriter, HFileWriterOptions, StoreFileInfo};
-use crate::region::Region;
+use crate::region::{Region, encoded_region_name};
 use crate::scanner::{FamilyRules, ScanPolicy, StoreScan, StoreScanner};
-use crate::schema::ROW_ATTRIBUTES_FAMILY;
-use crate::store::HStore;
-use crate::vfs::Vfs;
+use crate::schema::{Compression, ROW_ATTRIBUTES_FAMILY};
+use crate::store::StoreView;
+use crate::vfs::{File, Vfs};
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,10 +31,19 @@ const LONG_ROWS_NAMED: usize = 100;
 /// Between two reports of progress, in bytes of cells.
 const PROGRESS_BYTES: u64 = 1 << 20;
 
+/// How a table is exported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExportOptions {
+    /// Rows at which a file ends and the next one begins, in any order, none of them empty; `None`: where the table's regions begin.
+    pub splits: Option<Vec<Bytes>>,
+    /// The codec of all files in place of the families' own, for a cluster that lacks one.
+    pub compression: Option<Compression>,
+}
+
 /// What an export wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportSummary {
-    /// The files, in the order of regions and families.
+    /// The files, in the order of families and rows.
     pub files: Vec<PathBuf>,
     /// Their cells, markers included.
     pub cells: u64,
@@ -49,10 +60,30 @@ pub struct ExportSummary {
 struct Export<'a> {
     vfs: &'a dyn Vfs,
     directory: &'a Path,
+    compression: Option<Compression>,
+    /// The ranges of rows that get a file each, in order; the first begins with the first row.
+    parts: Vec<Part>,
     now: i64,
     row_len_max: usize,
     progress: &'a mut dyn FnMut(u64),
+    unreported: u64,
     summary: ExportSummary,
+}
+
+/// A range of rows, up to where the next one begins.
+struct Part {
+    start: Bytes,
+    /// The name of its files.
+    name: String,
+}
+
+/// The file being written.
+struct Target {
+    part: usize,
+    unfinished: PathBuf,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    writer: HFileWriter,
 }
 
 impl Store {
@@ -60,16 +91,19 @@ impl Store {
     /// pass. Writes to a region while it is exported are in the export or not. Works on a store that is open for reading only.
     ///
     /// # Errors
-    /// [`Error::NoSuchTable`]; [`Error::NotAllowed`] for a directory that holds something; those of reading and writing, after which files
-    /// with whole names are whole, and others are missing.
+    /// [`Error::NoSuchTable`]; [`Error::InvalidArgument`] for an empty split key; [`Error::NotAllowed`] for a directory that holds something;
+    /// those of reading and writing, after which files with whole names are whole, and others are missing.
     pub fn export_table(
         &self,
         table: &TableName,
         directory: &Path,
+        options: &ExportOptions,
         progress: &mut dyn FnMut(u64),
     ) -> Result<ExportSummary> {
         let regions = self.open_regions(table)?;
         let vfs = self.inner.vfs.as_ref();
+        let now = self.inner.now();
+        let parts = parts(table, &regions, options.splits.as_deref(), now)?;
         prepare(vfs, directory)?;
         let table_len = match &table.namespace[..] {
             "default" => table.qualifier.len(),
@@ -78,16 +112,22 @@ impl Store {
         let mut export = Export {
             vfs,
             directory,
-            now: self.inner.now(),
+            compression: options.compression,
+            parts,
+            now,
             row_len_max: TABLE_AND_ROW_LEN_MAX.saturating_sub(table_len),
             progress,
+            unreported: 0,
             summary: ExportSummary::default(),
         };
+        let mut families = BTreeMap::<Bytes, Vec<(&Region, StoreView)>>::new();
         for region in &regions {
-            let stores = region.stores();
-            for store in stores.iter().filter(|store| store.family() != ROW_ATTRIBUTES_FAMILY) {
-                export.store(region, store)?;
+            for store in region.stores().iter().filter(|store| store.family() != ROW_ATTRIBUTES_FAMILY) {
+                families.entry(store.family().clone()).or_default().push((region.as_ref(), store.view()));
             }
+        }
+        for views in families.values() {
+            export.family(views)?;
         }
         vfs.sync_directory(directory)?;
         Ok(export.summary)
@@ -101,6 +141,21 @@ impl Store {
         let regions = self.open_regions(table)?;
         Ok(regions.iter().flat_map(|region| region.stores()).map(|store| store.files().bytes()).sum())
     }
+}
+
+/// The ranges of rows that get a file each.
+fn parts(table: &TableName, regions: &[Arc<Region>], splits: Option<&[Bytes]>, now: i64) -> Result<Vec<Part>> {
+    let Some(splits) = splits else {
+        let part =
+            |region: &Arc<Region>| Part { start: region.start().clone(), name: region.encoded_name().to_owned() };
+        return Ok(regions.iter().map(part).collect());
+    };
+    if splits.iter().any(Bytes::is_empty) {
+        return Err(Error::invalid("no file can end before the empty row"));
+    }
+    let starts: BTreeSet<Bytes> = splits.iter().cloned().chain([Bytes::new()]).collect();
+    let part = |start: Bytes| Part { name: encoded_region_name(table, &start, now), start };
+    Ok(starts.into_iter().map(part).collect())
 }
 
 /// Makes the directory, or sees that there is nothing in it.
@@ -129,29 +184,71 @@ fn make_directory(vfs: &dyn Vfs, path: &Path) -> Result<()> {
 }
 
 impl Export<'_> {
-    fn store(&mut self, region: &Region, store: &HStore) -> Result<()> {
-        let view = store.view();
-        let mut sources: Vec<Box<dyn CellScanner>> = Vec::new();
-        let mut tags = false;
-        for segment in view.segments.iter().filter(|segment| !segment.is_empty()) {
-            tags |= segment.has_tags();
-            sources.push(Box::new(segment.scanner(u64::MAX)));
+    /// Exports one family of all regions, which are in key order.
+    fn family(&mut self, views: &[(&Region, StoreView)]) -> Result<()> {
+        let has_tags = |view: &StoreView| {
+            view.segments.iter().any(|segment| segment.has_tags())
+                || view.files.iter().any(|file| file.file.reader().info().tags)
+        };
+        let tags = views.iter().any(|(_, view)| has_tags(view));
+        let mut target: Option<Target> = None;
+        let written = self.regions(views, tags, &mut target).and_then(|()| match target.take() {
+            Some(last) => self.finish(last),
+            None => Ok(()),
+        });
+        if let (Err(_), Some(target)) = (&written, &target) {
+            // Who sees the file sees by its name that it is not whole.
+            let _ = self.vfs.remove_file(&target.unfinished);
         }
-        for file in view.files.iter().rev() {
-            tags |= file.file.reader().info().tags;
-            sources.push(file.scanner_for_compaction());
-        }
-        if sources.is_empty() {
-            return Ok(());
-        }
-        // Raw and at the beginning of time, when nothing has expired: the cluster's own clock decides on that.
-        let mut scan = StoreScan::compaction(ScanPolicy::Raw, FamilyRules::of(&view.descriptor, 0));
-        scan.max_versions = u32::MAX;
-        let mut scanner = StoreScanner::new(sources, &scan);
-        // A file that two regions share since a split holds rows of both.
-        scanner.seek(region.start())?;
-        let Some(first) = scanner.next_kept()?.filter(|cell| region.contains(cell.row())) else { return Ok(()) };
+        (self.progress)(std::mem::take(&mut self.unreported));
+        written
+    }
 
+    fn regions(&mut self, views: &[(&Region, StoreView)], tags: bool, target: &mut Option<Target>) -> Result<()> {
+        for (region, view) in views {
+            let mut sources: Vec<Box<dyn CellScanner>> = Vec::new();
+            for segment in view.segments.iter().filter(|segment| !segment.is_empty()) {
+                sources.push(Box::new(segment.scanner(u64::MAX)));
+            }
+            for file in view.files.iter().rev() {
+                sources.push(file.scanner_for_compaction());
+            }
+            if sources.is_empty() {
+                continue;
+            }
+            // Raw and at the beginning of time, when nothing has expired: the cluster's own clock decides on that.
+            let mut scan = StoreScan::compaction(ScanPolicy::Raw, FamilyRules::of(&view.descriptor, 0));
+            scan.max_versions = u32::MAX;
+            let mut scanner = StoreScanner::new(sources, &scan);
+            // A file that two regions share since a split holds rows of both.
+            scanner.seek(region.start())?;
+            while let Some(cell) = scanner.next_kept()?.filter(|cell| region.contains(cell.row())) {
+                self.cell(view, cell, tags, target)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cell(&mut self, view: &StoreView, cell: Cell, tags: bool, target: &mut Option<Target>) -> Result<()> {
+        let within = |part: usize| self.parts.get(part + 1).is_none_or(|next| cell.row() < &next.start[..]);
+        if !target.as_ref().is_some_and(|target| within(target.part)) {
+            if let Some(done) = target.take() {
+                self.finish(done)?;
+            }
+            *target = Some(self.begin(view, cell.row(), tags)?);
+        }
+        if cell.row().len() > self.row_len_max && self.summary.long_rows.len() < LONG_ROWS_NAMED {
+            self.summary.long_rows.insert(Bytes::copy_from_slice(cell.row()));
+        }
+        self.unreported += cell.encoded().len() as u64;
+        if self.unreported >= PROGRESS_BYTES {
+            (self.progress)(std::mem::take(&mut self.unreported));
+        }
+        target.as_mut().map_or(Ok(()), |target| target.writer.append(&without_file_attributes(cell)))
+    }
+
+    /// Begins the file that has `row`, under a name that no bulk load looks at.
+    fn begin(&mut self, view: &StoreView, row: &[u8], tags: bool) -> Result<Target> {
         let family = self.directory.join(OsStr::from_bytes(&view.family));
         if !self.vfs.exists(&family)? {
             make_directory(self.vfs, &family)?;
@@ -159,57 +256,45 @@ impl Export<'_> {
         if view.family.starts_with(b"_") {
             self.summary.passed_over.insert(view.family.clone());
         }
-        let options = HFileWriterOptions {
+        let part = self.parts.partition_point(|part| &part.start[..] <= row).saturating_sub(1);
+        let name = self.parts.get(part).map_or("", |part| part.name.as_str());
+        let (unfinished, path) = (family.join(format!("_{name}.tmp")), family.join(name));
+        let mut options = HFileWriterOptions {
             sequence_ids: false,
             ..HFileWriterOptions::for_family(&view.descriptor, tags, self.now)
         };
-        let unfinished = family.join(format!("_{}.tmp", region.encoded_name()));
-        let path = family.join(region.encoded_name());
-        let written = self.file(&unfinished, options, region, &mut scanner, first).and_then(|()| {
+        options.compression = self.compression.unwrap_or(options.compression);
+        let file = self.vfs.create_new(&unfinished)?;
+        match HFileWriter::create(Arc::clone(&file), options) {
+            Ok(writer) => Ok(Target { part, unfinished, path, file, writer }),
+            Err(error) => {
+                let _ = self.vfs.remove_file(&unfinished);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends and syncs a file and gives it its name.
+    fn finish(&mut self, target: Target) -> Result<()> {
+        let Target { unfinished, path, file, writer, .. } = target;
+        let install = || -> Result<()> {
+            let info = StoreFileInfo { bulk_load_time: Some(self.now), ..StoreFileInfo::default() };
+            let written = writer.finish(info)?;
+            self.vfs.let_all_read(&unfinished)?;
+            file.sync_all()?;
             self.vfs.rename(&unfinished, &path)?;
-            self.vfs.sync_directory(&family)
-        });
-        if let Err(error) = written {
-            // Who sees the file sees by its name that it is not whole.
+            if let Some(family) = path.parent() {
+                self.vfs.sync_directory(family)?;
+            }
+            self.summary.cells += written.entries;
+            self.summary.bytes += written.file_bytes;
+            Ok(())
+        };
+        if let Err(error) = install() {
             let _ = self.vfs.remove_file(&unfinished);
             return Err(error);
         }
         self.summary.files.push(path);
-        Ok(())
-    }
-
-    /// Writes and syncs one file under a name that no bulk load looks at.
-    fn file(
-        &mut self,
-        path: &Path,
-        options: HFileWriterOptions,
-        region: &Region,
-        scanner: &mut StoreScanner,
-        first: Cell,
-    ) -> Result<()> {
-        let file = self.vfs.create_new(path)?;
-        let mut writer = HFileWriter::create(Arc::clone(&file), options)?;
-        let mut next = Some(first);
-        let mut unreported = 0;
-        while let Some(cell) = next {
-            if cell.row().len() > self.row_len_max && self.summary.long_rows.len() < LONG_ROWS_NAMED {
-                self.summary.long_rows.insert(Bytes::copy_from_slice(cell.row()));
-            }
-            unreported += cell.encoded().len() as u64;
-            if unreported >= PROGRESS_BYTES {
-                (self.progress)(unreported);
-                unreported = 0;
-            }
-            writer.append(&without_file_attributes(cell))?;
-            next = scanner.next_kept()?.filter(|cell| region.contains(cell.row()));
-        }
-        (self.progress)(unreported);
-        let info = StoreFileInfo { bulk_load_time: Some(self.now), ..StoreFileInfo::default() };
-        let written = writer.finish(info)?;
-        self.vfs.let_all_read(path)?;
-        file.sync_all()?;
-        self.summary.cells += written.entries;
-        self.summary.bytes += written.file_bytes;
         Ok(())
     }
 }

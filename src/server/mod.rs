@@ -26,7 +26,7 @@ mod table_state;
 mod workers;
 
 pub use bulk_load::BulkLoadSummary;
-pub use export::ExportSummary;
+pub use export::{ExportOptions, ExportSummary};
 pub use inspect::StoreFileContents;
 pub use options::{BackgroundMode, StoreOptions};
 

@@ -32,7 +32,7 @@ fn push_hex(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// The bytes that an escaped field stands for.
-pub(super) fn unescape(field: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+pub(crate) fn unescape(field: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     let Some(first) = field.iter().position(|b| *b == b'\\') else {
         return Ok(Cow::Borrowed(field));
     };

@@ -7,7 +7,7 @@
 mod cells;
 mod columns;
 mod csv;
-mod escape;
+pub(crate) mod escape;
 mod json;
 mod jsonl;
 mod lines;
