@@ -19,6 +19,7 @@ use crate::vfs::File;
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// HBase stops at 16 levels of index.
 const INDEX_LEVELS_MAX: u32 = 16;
@@ -29,6 +30,8 @@ pub struct HFileReader {
     file_id: u64,
     cache: Option<Arc<BlockCache>>,
     counters: Arc<HFileCounters>,
+    /// The family is IN_MEMORY.
+    in_memory: AtomicBool,
     pub(super) trailer: ParsedTrailer,
     /// Where the trailer begins: no block reaches beyond.
     blocks_end: u64,
@@ -92,6 +95,7 @@ impl HFileReader {
             file_id,
             cache,
             counters,
+            in_memory: AtomicBool::new(false),
             trailer,
             blocks_end,
             file_info: loaded.file_info,
@@ -241,14 +245,27 @@ impl HFileReader {
 
     fn keep(&self, pointer: BlockPointer, block: CachedBlock) {
         if let Some(cache) = &self.cache {
-            cache.insert(self.file_id, pointer.offset, block);
+            cache.insert(self.file_id, pointer.offset, block, self.in_memory.load(Ordering::Relaxed));
         }
+    }
+
+    /// Blocks read from now on go to the part of the cache that IN_MEMORY families have, or to that of all others.
+    pub fn set_in_memory(&self, in_memory: bool) {
+        self.in_memory.store(in_memory, Ordering::Relaxed);
+    }
+
+    pub(super) fn cache(&self) -> Option<&Arc<BlockCache>> {
+        self.cache.as_ref()
     }
 
     fn bloom_chunk(&self, pointer: BlockPointer) -> Result<Bytes> {
         if let Some(CachedBlock::Bloom(bits)) = self.cached(pointer) {
             return Ok(bits);
         }
+        self.load_bloom_chunk(pointer)
+    }
+
+    pub(super) fn load_bloom_chunk(&self, pointer: BlockPointer) -> Result<Bytes> {
         let block = self.read_block(pointer, None)?;
         block.expect(BlockType::BloomChunk).map_err(|damage| self.damaged(damage, pointer))?;
         self.keep(pointer, CachedBlock::Bloom(block.payload.clone()));
@@ -260,6 +277,10 @@ impl HFileReader {
         if let Some(CachedBlock::Index(block)) = self.cached(pointer) {
             return Ok(block);
         }
+        self.load_index_block(pointer, kind)
+    }
+
+    pub(super) fn load_index_block(&self, pointer: BlockPointer, kind: BlockType) -> Result<Arc<IndexBlock>> {
         let block = self.read_block(pointer, None)?;
         let parsed = block.expect(kind).and_then(|()| IndexBlock::parse(&block.payload));
         let parsed = Arc::new(parsed.map_err(|damage| self.damaged(damage, pointer))?);
@@ -277,9 +298,18 @@ impl HFileReader {
         if let Some(CachedBlock::Data(block)) = self.cached(pointer) {
             return Ok(block);
         }
+        self.counters.note_data_block_read();
+        self.load_data_block(pointer, keep, ahead)
+    }
+
+    pub(super) fn load_data_block(
+        &self,
+        pointer: BlockPointer,
+        keep: bool,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<Arc<DataBlock>> {
         let keep = keep && self.cache.is_some();
         let block = self.read_block(pointer, ahead)?;
-        self.counters.note_data_block_read();
         let mut cells = self.decode_cells(&block).map_err(|damage| self.damaged(damage, pointer))?;
         if keep && self.info.compression == Compression::None {
             cells = cells.into_compact();

@@ -11,6 +11,7 @@ use super::facts::{CellFacts, HFileSummary, StoreFileInfo, tags_compressed};
 use super::index::{BlockPointer, separator};
 use super::index_writer::{INDEX_CHUNK_LEN, INDEX_ENTRIES_MIN, IndexWriter};
 use super::trailer::{COMPARATOR, FileTrailer, append_trailer};
+use super::write_through::{DataForm, WriteThrough};
 use crate::cell::{Cell, compare, compare_flat_keys};
 use crate::error::{Error, Result};
 use crate::schema::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding};
@@ -75,6 +76,7 @@ impl HFileWriterOptions {
             encoding: family.data_block_encoding,
             bloom: family.bloom,
             tags,
+            compress_tags: family.compress_tags(),
             created,
             ..HFileWriterOptions::default()
         }
@@ -96,6 +98,8 @@ struct Output {
     /// Offset of the last block of each kind.
     previous: [i64; KINDS],
     uncompressed: u64,
+    write_through: Option<WriteThrough>,
+    form: DataForm,
 }
 
 impl Output {
@@ -114,7 +118,11 @@ impl Output {
         if self.pending.len() >= WRITE_LEN {
             self.flush()?;
         }
-        Ok(BlockPointer { offset, len })
+        let pointer = BlockPointer { offset, len };
+        if let Some(cache) = &self.write_through {
+            cache.block(kind, payload, pointer, self.form);
+        }
+        Ok(pointer)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -165,6 +173,8 @@ impl HFileWriter {
             checksum: options.checksum,
             previous: [-1; KINDS],
             uncompressed: 0,
+            write_through: None,
+            form: DataForm { encoding: options.encoding, layout, tags_compressed: tags_compressed(&options) },
         };
         let bloom = |kind| BloomWriter::new(kind, options.bloom_chunk_size);
         Ok(HFileWriter {
@@ -183,6 +193,11 @@ impl HFileWriter {
             data_blocks: 0,
             options,
         })
+    }
+
+    /// From now on blocks go to the cache as well. If the file comes to nothing, the caller lets the cache forget it.
+    pub fn write_through(&mut self, cache: WriteThrough) {
+        self.output.write_through = Some(cache);
     }
 
     /// Bytes of the file so far, without the block that is being filled.

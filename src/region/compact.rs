@@ -32,6 +32,16 @@ pub enum CompactionPace {
     Free,
 }
 
+/// What a rewrite is.
+#[derive(Clone, Copy)]
+struct Rewrite {
+    /// All files of the store are taken: delete markers may go.
+    all_files: bool,
+    /// It is a major compaction, asked for or due, and not one that happens to take all files (HBase `CompactionRequestImpl.isMajor`): it has a
+    /// codec of its own.
+    major: bool,
+}
+
 impl Region {
     /// Runs one compaction of the store, if the policy finds one (or the request asks for all files); `None` if there was nothing to do.
     ///
@@ -113,7 +123,8 @@ impl Region {
         if chosen.len() != file_ids.len() || !chosen.iter().all(|view| file_ids.contains(&view.entry.file_id)) {
             return Err(Error::invalid(format!("the files {file_ids:?} are not neighbours in the store")));
         }
-        let written = self.rewrite(store, &chosen, drop_deletes, CompactionPace::Free)?;
+        let written =
+            self.rewrite(store, &chosen, Rewrite { all_files: drop_deletes, major: false }, CompactionPace::Free)?;
         self.install(store, &chosen, Some(written))
     }
 
@@ -126,7 +137,8 @@ impl Region {
     ) -> Result<CompactionOutcome> {
         let inputs = files.as_slice().get(selection.range.clone()).unwrap_or(&[]);
         let all_files = inputs.len() == files.len();
-        let written = self.rewrite(store, inputs, all_files, pace)?;
+        let major = selection.kind == CompactionKind::Major;
+        let written = self.rewrite(store, inputs, Rewrite { all_files, major }, pace)?;
         let counters = store.counters();
         counters.expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
         self.install(store, inputs, Some(written))?;
@@ -142,11 +154,11 @@ impl Region {
         &self,
         store: &HStore,
         inputs: &[StoreFileView],
-        all_files: bool,
+        Rewrite { all_files, major }: Rewrite,
         pace: CompactionPace,
     ) -> Result<WrittenStoreFile> {
         let context = &self.services.store;
-        let descriptor = store.descriptor();
+        let descriptor = store.descriptor().for_compaction(major);
         let rules = FamilyRules::of(&descriptor, context.clock.now_millis());
         let smallest_read_point = self.services.mvcc.smallest_read_point();
         let policy = if all_files {

@@ -2,7 +2,7 @@
 
 use super::Region;
 use crate::error::Result;
-use crate::schema::SplitPolicy;
+use crate::schema::{SplitPolicy, TableDescriptor};
 use bytes::Bytes;
 
 /// A table's only region splits at twice the flush size already, so that load spreads early.
@@ -17,7 +17,7 @@ pub fn split_threshold(policy: SplitPolicy, regions: usize, flush_size: u64, max
         SplitPolicy::ConstantSize => Some(max_file_size),
         SplitPolicy::Stepping if regions == 1 => Some(first.min(max_file_size)),
         SplitPolicy::Stepping => Some(max_file_size),
-        SplitPolicy::IncreasingToUpperBound => {
+        SplitPolicy::IncreasingToUpperBound | SplitPolicy::KeyPrefix | SplitPolicy::DelimitedKeyPrefix => {
             let cube = regions.saturating_mul(regions).saturating_mul(regions);
             Some(first.saturating_mul(cube).min(max_file_size))
         }
@@ -25,12 +25,12 @@ pub fn split_threshold(policy: SplitPolicy, regions: usize, flush_size: u64, max
 }
 
 impl Region {
-    /// The row in the middle of the largest file of the largest store, if the region can be split there: it has no file shared with another
-    /// region, and the row leaves something on both sides.
+    /// The row in the middle of the largest file of the largest store, as the table's policy cuts it, if the region can be split there: it has no
+    /// file shared with another region, and the row leaves something on both sides.
     ///
     /// # Errors
     /// Those of reading the file's index.
-    pub fn split_point(&self) -> Result<Option<Bytes>> {
+    pub fn split_point(&self, descriptor: &TableDescriptor) -> Result<Option<Bytes>> {
         let stores = self.stores();
         let largest = stores.iter().map(|store| store.files()).max_by_key(|files| files.bytes());
         let Some(files) = largest else { return Ok(None) };
@@ -40,6 +40,7 @@ impl Region {
         let Some(view) = files.iter().max_by_key(|view| view.entry.size) else { return Ok(None) };
         let Some(row) = view.file.reader().mid_row()? else { return Ok(None) };
         let useful = row != view.entry.first_row && row != view.entry.last_row;
+        let row = descriptor.split_row(&row);
         Ok((useful && self.can_split_at(&row)).then_some(row))
     }
 
@@ -76,6 +77,7 @@ mod tests {
         assert_eq!([1, 2].map(|regions| threshold(SplitPolicy::ConstantSize, regions)), [Some(1000), Some(1000)]);
         let increasing = [1, 2, 3, 4].map(|regions| threshold(SplitPolicy::IncreasingToUpperBound, regions));
         assert_eq!(increasing, [Some(20), Some(160), Some(540), Some(1000)]);
+        assert_eq!(threshold(SplitPolicy::KeyPrefix, 2), Some(160));
         assert_eq!(threshold(SplitPolicy::Disabled, 1), None);
     }
 }

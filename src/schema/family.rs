@@ -35,6 +35,28 @@ pub enum Compression {
     Zstd,
 }
 
+impl Compression {
+    /// The codecs that store files are written with.
+    pub const ALL: [Compression; 5] =
+        [Compression::None, Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+    /// HBase's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "NONE",
+            Compression::Gz => "GZ",
+            Compression::Snappy => "SNAPPY",
+            Compression::Lz4 => "LZ4",
+            Compression::Zstd => "ZSTD",
+        }
+    }
+
+    /// The codec of HBase's name, whatever its case.
+    pub fn of_name(name: &str) -> Option<Compression> {
+        Compression::ALL.into_iter().find(|codec| codec.name().eq_ignore_ascii_case(name))
+    }
+}
+
 /// DATA_BLOCK_ENCODING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DataBlockEncoding {

@@ -2,12 +2,14 @@
 
 mod check;
 mod durability;
+mod effective;
 mod family;
 mod table;
 mod text;
 
 pub use check::check_family_name;
 pub use durability::Durability;
+pub use effective::CacheOnWrite;
 pub use family::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, FOREVER, KeepDeletedCells};
 pub use table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, TableDescriptor};
 pub use text::{KeySpelling, TableText, describe_namespace, describe_table, parse_namespace, parse_table};

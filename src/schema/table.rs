@@ -40,21 +40,15 @@ pub enum SplitPolicy {
     ConstantSize,
     /// At twice the flush size times the cube of the number of the table's regions, MAX_FILESIZE at most.
     IncreasingToUpperBound,
+    /// When as IncreasingToUpperBound; at the first bytes of a row, as many as the table says.
+    KeyPrefix,
+    /// When as IncreasingToUpperBound; at what a row has before the delimiter that the table says.
+    DelimitedKeyPrefix,
     /// Never.
     Disabled,
 }
 
 impl TableDescriptor {
-    /// SPLIT_POLICY in force.
-    pub fn split_policy(&self) -> SplitPolicy {
-        match self.metadata.get("SPLIT_POLICY").map(String::as_str) {
-            Some("ConstantSizeRegionSplitPolicy") => SplitPolicy::ConstantSize,
-            Some("IncreasingToUpperBoundRegionSplitPolicy") => SplitPolicy::IncreasingToUpperBound,
-            Some("DisabledRegionSplitPolicy") => SplitPolicy::Disabled,
-            _ => SplitPolicy::Stepping,
-        }
-    }
-
     /// A table with one family of defaults.
     pub fn with_family(family: impl Into<Bytes>) -> TableDescriptor {
         TableDescriptor::default().family(family, ColumnFamilyDescriptor::default())

@@ -8,7 +8,7 @@ use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
 use crate::region::{CompactionPace, table_statistics};
-use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, TableDescriptor};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ impl StoreInner {
     fn compact_table(&self, name: &TableName, family: Option<&[u8]>, request: CompactionRequest) -> Result<()> {
         let table = self.table_state(name)?;
         self.services.check_writable(true)?;
+        table.check_not_read_only()?;
         if let Some(family) = family {
             check_family(&table, family)?;
         }
@@ -52,6 +53,8 @@ impl StoreInner {
     fn split_table(self: &Arc<Self>, name: &TableName, row: Option<&[u8]>) -> Result<()> {
         let table = self.table_state(name)?;
         self.services.check_writable(false)?;
+        let descriptor = table.descriptor();
+        check_splittable(name, &descriptor)?;
         if let Some(row) = row {
             crate::region::check_row(row)?;
             while !self.split_region(&table, &table.region_for(row)?, &Bytes::copy_from_slice(row))? {}
@@ -63,7 +66,7 @@ impl StoreInner {
             for store in region.stores().iter().filter(|store| store.files().has_references()) {
                 region.compact(store, CompactionRequest::Major, CompactionPace::Free)?;
             }
-            if let Some(row) = region.split_point()? {
+            if let Some(row) = region.split_point(&descriptor)? {
                 splits += usize::from(self.split_region(&table, region, &row)?);
             }
         }
@@ -82,6 +85,16 @@ impl StoreInner {
         let stalled = self.services.memory.stalled_millis();
         Ok(table_statistics(&table.regions(), &table.counters, family, stalled, self.now()))
     }
+}
+
+/// HBase `SplitTableRegionProcedure.prepareSplitRegion` and `DisabledRegionSplitPolicy.canSplit`: nobody splits such a table.
+fn check_splittable(name: &TableName, descriptor: &TableDescriptor) -> Result<()> {
+    let why = match descriptor.split_policy() {
+        _ if descriptor.split_disabled => "SPLIT_ENABLED is false",
+        SplitPolicy::Disabled => "SPLIT_POLICY is DisabledRegionSplitPolicy",
+        _ => return Ok(()),
+    };
+    Err(Error::NotAllowed(format!("{name} cannot be split: {why}")))
 }
 
 fn check_family(table: &TableState, family: &[u8]) -> Result<()> {

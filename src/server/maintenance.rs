@@ -76,7 +76,8 @@ impl StoreInner {
     /// Those of the compaction.
     pub(super) fn compact_one(&self) -> Result<bool> {
         for (table, region) in self.all_regions() {
-            if table.descriptor().compaction_disabled {
+            let descriptor = table.descriptor();
+            if descriptor.compaction_disabled || descriptor.read_only {
                 continue;
             }
             for store in region.compaction_due() {
@@ -106,13 +107,24 @@ impl StoreInner {
             if !threshold.is_some_and(|threshold| region.split_due(threshold)) {
                 continue;
             }
-            if let Some(row) = region.split_point()?
+            if let Some(row) = region.split_point(&descriptor)?
                 && self.split_region(&table, &region, &row)?
             {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Reads the blocks of one newly opened file into the cache whose family wants it so; true if there was one.
+    pub(super) fn prefetch_one(&self) -> bool {
+        let context = &self.services.store;
+        let Some(file) = context.next_prefetch() else { return false };
+        if let Err(error) = file.reader().prefetch(|| !self.services.is_closing()) {
+            // Whoever reads the block meets the damage; nobody asked for it yet.
+            log::warn!("prefetch: {error}");
+        }
+        true
     }
 
     /// Everything that is due, until nothing is.
@@ -122,6 +134,7 @@ impl StoreInner {
         while self.split_one()? {
             while self.compact_one()? {}
         }
+        while self.prefetch_one() {}
         Ok(())
     }
 

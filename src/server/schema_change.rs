@@ -173,6 +173,7 @@ impl StoreInner {
         let table = self.catalog.read().table(name)?;
         let _structure = table.structure.lock();
         table.check_exists()?;
+        table.check_not_read_only()?;
         self.services.check_writable(true)?;
         let splits: Vec<Bytes> = table.regions().iter().skip(1).map(|region| region.start().clone()).collect();
         self.replace_all_regions(&table, &splits)

@@ -41,9 +41,7 @@ impl TableHandle {
     pub(super) fn begin_write(&self, deletes_only: bool) -> Result<WriteContext> {
         self.state.check_exists()?;
         let descriptor = self.state.descriptor();
-        if descriptor.read_only {
-            return Err(Error::ReadOnly { what: format!("the table {} is READONLY", self.state.name()) });
-        }
+        self.state.check_not_read_only()?;
         self.store.services.check_writable(deletes_only)?;
         Ok(WriteContext { descriptor, config: self.store.services.config() })
     }

@@ -118,6 +118,17 @@ impl TableState {
         Ok(())
     }
 
+    /// READONLY.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`].
+    pub(super) fn check_not_read_only(&self) -> Result<()> {
+        if self.descriptor.read().read_only {
+            return Err(Error::ReadOnly { what: format!("the table {} is READONLY", self.name()) });
+        }
+        Ok(())
+    }
+
     pub(super) fn set_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! The threads that do background work: one flushes, one syncs the log, some compact and split.
+//! The threads that do background work: one flushes, one syncs the log, one prefetches, some compact and split.
 
 use super::StoreInner;
 use crate::error::{Error, Result};
@@ -31,6 +31,7 @@ impl Workers {
             let name = format!("compact-{number}");
             workers.spawn(store, &name, |store| Ok(store.compact_one()? || store.split_one()?))?;
         }
+        workers.spawn(store, "prefetch", |store| Ok(store.prefetch_one()))?;
         workers.spawn_syncer(store)?;
         Ok(workers)
     }

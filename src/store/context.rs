@@ -1,12 +1,15 @@
 //! What every store of a process shares: where its files are, how they are opened, and how they are named.
 
+use super::file::StoreFile;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::hfile::BlockCache;
 use crate::vfs::Vfs;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Shared by all stores of one store directory.
 pub struct StoreContext {
@@ -19,6 +22,8 @@ pub struct StoreContext {
     /// The directory that holds the store files.
     data: PathBuf,
     next_file_id: AtomicU64,
+    /// Files whose blocks are to be read into the cache.
+    prefetches: Mutex<VecDeque<Weak<StoreFile>>>,
 }
 
 impl StoreContext {
@@ -30,7 +35,14 @@ impl StoreContext {
         data: PathBuf,
         next_file_id: u64,
     ) -> StoreContext {
-        StoreContext { vfs, clock, cache, data, next_file_id: AtomicU64::new(next_file_id) }
+        StoreContext {
+            vfs,
+            clock,
+            cache,
+            data,
+            next_file_id: AtomicU64::new(next_file_id),
+            prefetches: Mutex::default(),
+        }
     }
 
     /// The directory that holds the store files.
@@ -56,8 +68,25 @@ impl StoreContext {
         self.vfs.sync_directory(&self.data)
     }
 
-    /// Removes a file that never became live; what cannot be removed now is removed when the store is opened next.
+    /// Notes a file whose blocks are to be read into the cache; whoever does background work takes it from there.
+    pub(super) fn prefetch_later(&self, file: &Arc<StoreFile>) {
+        self.prefetches.lock().push_back(Arc::downgrade(file));
+    }
+
+    /// The next file that is to be prefetched and still there.
+    pub fn next_prefetch(&self) -> Option<Arc<StoreFile>> {
+        let mut waiting = self.prefetches.lock();
+        while let Some(file) = waiting.pop_front() {
+            if let Some(file) = file.upgrade() {
+                return Some(file);
+            }
+        }
+        None
+    }
+
+    /// Removes a file that never became live, and forgets what the cache has of it; what cannot be removed now is removed when the store is opened next.
     pub fn discard(&self, file_id: u64) {
+        self.cache.forget_file(file_id);
         if let Err(error) = self.vfs.remove_file(&self.file_path(file_id)) {
             log::debug!("an unfinished store file stays until the next start: {error}");
         }

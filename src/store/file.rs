@@ -7,6 +7,7 @@ use crate::compaction::StoreFileFacts;
 use crate::error::Result;
 use crate::hfile::{HFileCounters, HFileReader, HFileScanner, ReadOptions};
 use crate::manifest::StoreFileEntry;
+use crate::schema::ColumnFamilyDescriptor;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
@@ -16,6 +17,7 @@ pub struct StoreFile {
     context: Arc<StoreContext>,
     reader: Arc<HFileReader>,
     dead: AtomicBool,
+    prefetched: AtomicBool,
 }
 
 impl StoreFile {
@@ -26,7 +28,20 @@ impl StoreFile {
     pub fn open(context: &Arc<StoreContext>, file_id: u64, counters: Arc<HFileCounters>) -> Result<Arc<StoreFile>> {
         let file = context.vfs.open_read(&context.file_path(file_id))?;
         let reader = HFileReader::open_counted(file, file_id, Some(Arc::clone(&context.cache)), counters)?;
-        Ok(Arc::new(StoreFile { context: Arc::clone(context), reader, dead: AtomicBool::new(false) }))
+        Ok(Arc::new(StoreFile {
+            context: Arc::clone(context),
+            reader,
+            dead: AtomicBool::new(false),
+            prefetched: AtomicBool::new(false),
+        }))
+    }
+
+    /// Follows the family's attributes that concern the cache: IN_MEMORY from now on, PREFETCH_BLOCKS_ON_OPEN once.
+    pub fn follow(self: &Arc<Self>, family: &ColumnFamilyDescriptor) {
+        self.reader.set_in_memory(family.in_memory);
+        if family.prefetch_blocks_on_open() && !self.prefetched.swap(true, Memory::Relaxed) {
+            self.context.prefetch_later(self);
+        }
     }
 
     /// The reader.
@@ -48,7 +63,6 @@ impl StoreFile {
 impl Drop for StoreFile {
     fn drop(&mut self) {
         if self.dead.load(Memory::Acquire) {
-            self.context.cache.forget_file(self.reader.file_id());
             self.context.discard(self.reader.file_id());
         }
     }

@@ -67,6 +67,7 @@ impl HStore {
         files: Vec<StoreFileView>,
         history_complete_since: Option<i64>,
     ) -> HStore {
+        files.iter().for_each(|view| view.file.follow(&descriptor));
         HStore {
             context: Arc::clone(context),
             family,
@@ -89,8 +90,9 @@ impl HStore {
         Arc::clone(&self.descriptor.read())
     }
 
-    /// Replaces the family's attributes; files written from now on follow them.
+    /// Replaces the family's attributes; files written from now on follow them, and reads of all files as far as the cache is concerned.
     pub fn set_descriptor(&self, descriptor: Arc<ColumnFamilyDescriptor>) {
+        self.files().iter().for_each(|view| view.file.follow(&descriptor));
         *self.descriptor.write() = descriptor;
     }
 
@@ -158,6 +160,7 @@ impl HStore {
     /// Those of opening it.
     pub fn open_file(&self, entry: StoreFileEntry) -> crate::Result<StoreFileView> {
         let file = StoreFile::open(&self.context, entry.file_id, Arc::clone(&self.counters.hfile))?;
+        file.follow(&self.descriptor());
         Ok(StoreFileView { file, entry })
     }
 

@@ -87,9 +87,10 @@ impl StoreView {
                 None => reader.may_contain_row(row)?,
             };
             if may {
-                sources.push(
-                    view.scanner(ReadOptions { cache_blocks: true, read_ahead: false, drop_behind: false }, None),
-                );
+                sources.push(view.scanner(
+                    ReadOptions { cache_blocks: self.descriptor.block_cache, ..ReadOptions::default() },
+                    None,
+                ));
             }
         }
         Ok(sources)

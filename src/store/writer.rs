@@ -3,7 +3,7 @@
 use super::context::StoreContext;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
-use crate::hfile::{HFileWriter, HFileWriterOptions, StoreFileInfo};
+use crate::hfile::{HFileWriter, HFileWriterOptions, StoreFileInfo, WriteThrough};
 use crate::manifest::StoreFileEntry;
 use crate::scanner::{Losses, StoreScanner};
 use crate::schema::ColumnFamilyDescriptor;
@@ -73,7 +73,12 @@ impl<'a> StoreFileWriter<'a> {
         let file = context.vfs.create_new(&context.file_path(file_id))?;
         let created_millis = context.clock.now_millis();
         let options = HFileWriterOptions::for_family(descriptor, tags, created_millis);
-        let writer = HFileWriter::create(Arc::clone(&file), options).inspect_err(|_| context.discard(file_id))?;
+        let mut writer = HFileWriter::create(Arc::clone(&file), options).inspect_err(|_| context.discard(file_id))?;
+        let kinds = descriptor.cache_on_write();
+        if kinds.any() {
+            let cache = Arc::clone(&context.cache);
+            writer.write_through(WriteThrough { cache, file_id, in_memory: descriptor.in_memory, kinds });
+        }
         Ok(StoreFileWriter { context, file_id, file, created_millis, writer: Some(writer) })
     }
 

@@ -1,12 +1,12 @@
 //! Attributes as tables: each one's name, how it is shown and how it is set. The checks are those of HBase `TableDescriptorChecker` and of the
 //! setters of `ColumnFamilyDescriptorBuilder` and `TableDescriptorBuilder` (hbase.md A9).
 
+use super::stored::codec;
 use super::value::Value;
 use crate::schema::{
     BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, Durability, FOREVER, KeepDeletedCells,
     TableDescriptor,
 };
-use std::collections::BTreeMap;
 
 /// One attribute with a field of its own in the descriptor `D`.
 pub(super) struct Attribute<D> {
@@ -18,57 +18,11 @@ pub(super) struct Attribute<D> {
     pub(super) set: fn(&mut D, &Value) -> Result<(), String>,
 }
 
-/// What an attribute that is kept as text may hold.
-pub(super) enum Kind {
-    Boolean,
-    Integer(i64, i64),
-    Words(&'static [&'static str]),
-    Size,
-}
-
-/// An attribute kept among the descriptor's metadata, under HBase's name.
-pub(super) struct StoredAttribute {
-    /// HBase's name.
-    pub(super) name: &'static str,
-    /// What is effective while nothing is stored.
-    pub(super) default: &'static str,
-    /// What it may hold.
-    pub(super) kind: Kind,
-}
-
-impl StoredAttribute {
-    /// The effective value.
-    pub(super) fn show(&self, metadata: &BTreeMap<String, String>) -> Value {
-        let plain = metadata.get(self.name).map_or(self.default, String::as_str);
-        match self.kind {
-            Kind::Boolean => Value::Boolean(plain.eq_ignore_ascii_case("true")),
-            Kind::Integer(..) => plain.parse().map_or_else(|_| Value::text(plain), Value::Integer),
-            Kind::Words(_) => Value::text(plain),
-            Kind::Size => plain.parse().map_or_else(|_| Value::text(plain), Value::size),
-        }
-    }
-
-    /// Stores a value, or says why not. The default is not stored.
-    pub(super) fn set(&self, metadata: &mut BTreeMap<String, String>, value: &Value) -> Result<(), String> {
-        let plain = match self.kind {
-            Kind::Boolean => value.boolean()?.to_string(),
-            Kind::Integer(min, max) => value.integer(min, max)?.to_string(),
-            Kind::Words(words) => value.word(words)?.to_owned(),
-            Kind::Size => value.bytes(0, LARGEST_SIZE)?.to_string(),
-        };
-        if plain == self.default {
-            metadata.remove(self.name);
-        } else {
-            metadata.insert(self.name.to_owned(), plain);
-        }
-        Ok(())
-    }
-}
-
 /// The metadata key of HBase's prefix length for BLOOMFILTER ROWPREFIX_FIXED_LENGTH (`BloomFilterUtil.PREFIX_LENGTH_KEY`).
 pub(super) const PREFIX_LENGTH: &str = "RowPrefixBloomFilter.prefix_length";
 
-const CODECS: [&str; 5] = ["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
+/// The codecs by HBase's names.
+pub(super) const CODECS: [&str; 5] = ["NONE", "GZ", "SNAPPY", "LZ4", "ZSTD"];
 
 /// What a family's attributes with fields of their own are, in the order HBase's shell shows them.
 pub(super) const FAMILY: &[Attribute<ColumnFamilyDescriptor>] = &[
@@ -146,23 +100,9 @@ pub(super) const FAMILY: &[Attribute<ColumnFamilyDescriptor>] = &[
     },
     Attribute {
         name: "COMPRESSION",
-        show: |family| {
-            Some(Value::text(match family.compression {
-                Compression::None => "NONE",
-                Compression::Gz => "GZ",
-                Compression::Snappy => "SNAPPY",
-                Compression::Lz4 => "LZ4",
-                Compression::Zstd => "ZSTD",
-            }))
-        },
+        show: |family| Some(Value::text(family.compression.name())),
         set: |family, value| {
-            family.compression = match value.word(&CODECS)? {
-                "GZ" => Compression::Gz,
-                "SNAPPY" => Compression::Snappy,
-                "LZ4" => Compression::Lz4,
-                "ZSTD" => Compression::Zstd,
-                _ => Compression::None,
-            };
+            family.compression = Compression::of_name(codec(value)?).unwrap_or_default();
             Ok(())
         },
     },
@@ -206,41 +146,13 @@ pub(super) const FAMILY: &[Attribute<ColumnFamilyDescriptor>] = &[
     },
 ];
 
-/// What a family's other known attributes are.
-pub(super) const FAMILY_STORED: &[StoredAttribute] = &[
-    StoredAttribute { name: "COMPRESSION_COMPACT", default: "NONE", kind: Kind::Words(&CODECS) },
-    StoredAttribute { name: "COMPRESSION_COMPACT_MAJOR", default: "NONE", kind: Kind::Words(&CODECS) },
-    StoredAttribute { name: "COMPRESSION_COMPACT_MINOR", default: "NONE", kind: Kind::Words(&CODECS) },
-    StoredAttribute { name: "INDEX_BLOCK_ENCODING", default: "NONE", kind: Kind::Words(&["NONE", "PREFIX_TREE"]) },
-    StoredAttribute { name: "CACHE_DATA_ON_WRITE", default: "false", kind: Kind::Boolean },
-    StoredAttribute { name: "CACHE_INDEX_ON_WRITE", default: "false", kind: Kind::Boolean },
-    StoredAttribute { name: "CACHE_BLOOMS_ON_WRITE", default: "false", kind: Kind::Boolean },
-    StoredAttribute { name: "EVICT_BLOCKS_ON_CLOSE", default: "false", kind: Kind::Boolean },
-    StoredAttribute { name: "PREFETCH_BLOCKS_ON_OPEN", default: "false", kind: Kind::Boolean },
-    StoredAttribute { name: "COMPRESS_TAGS", default: "true", kind: Kind::Boolean },
-    StoredAttribute {
-        name: "IN_MEMORY_COMPACTION",
-        default: "NONE",
-        kind: Kind::Words(&["NONE", "BASIC", "EAGER", "ADAPTIVE"]),
-    },
-    StoredAttribute { name: "REPLICATION_SCOPE", default: "0", kind: Kind::Integer(0, 1) },
-    StoredAttribute { name: "DFS_REPLICATION", default: "0", kind: Kind::Integer(0, 32_767) },
-    StoredAttribute { name: "IS_MOB", default: "false", kind: Kind::Boolean },
-    StoredAttribute { name: "MOB_THRESHOLD", default: "102400", kind: Kind::Size },
-    StoredAttribute {
-        name: "MOB_COMPACT_PARTITION_POLICY",
-        default: "DAILY",
-        kind: Kind::Words(&["DAILY", "WEEKLY", "MONTHLY"]),
-    },
-];
-
 /// MAX_FILESIZE while nothing is stored (`HConstants.DEFAULT_MAX_FILE_SIZE`).
 pub(super) const DEFAULT_MAX_FILE_SIZE: u64 = 10 << 30;
 /// MEMSTORE_FLUSHSIZE while nothing is stored (`TableDescriptorBuilder.DEFAULT_MEMSTORE_FLUSH_SIZE`).
 pub(super) const DEFAULT_MEMSTORE_FLUSH_SIZE: u64 = 128 << 20;
 
 /// No size may be larger; beyond any volume, and within what HBase keeps in a long.
-const LARGEST_SIZE: u64 = 1 << 60;
+pub(super) const LARGEST_SIZE: u64 = 1 << 60;
 
 /// What a table's attributes with fields of their own are.
 pub(super) const TABLE: &[Attribute<TableDescriptor>] = &[
@@ -302,24 +214,6 @@ pub(super) const TABLE: &[Attribute<TableDescriptor>] = &[
     },
 ];
 
-/// What a table's other known attributes are.
-pub(super) const TABLE_STORED: &[StoredAttribute] = &[
-    StoredAttribute {
-        name: "SPLIT_POLICY",
-        default: "SteppingSplitPolicy",
-        kind: Kind::Words(&[
-            "SteppingSplitPolicy",
-            "ConstantSizeRegionSplitPolicy",
-            "IncreasingToUpperBoundRegionSplitPolicy",
-            "DisabledRegionSplitPolicy",
-        ]),
-    },
-    StoredAttribute { name: "MERGE_ENABLED", default: "true", kind: Kind::Boolean },
-    StoredAttribute { name: "REGION_REPLICATION", default: "1", kind: Kind::Integer(1, 1) },
-    StoredAttribute { name: "SNAPSHOT_EVERY", default: "NEVER", kind: Kind::Words(&["NEVER"]) },
-    StoredAttribute { name: "SNAPSHOT_KEEP", default: "24", kind: Kind::Integer(1, 100_000) },
-];
-
 fn show_bloom(bloom: BloomType) -> Value {
     Value::text(match bloom {
         BloomType::None => "NONE",
@@ -337,19 +231,4 @@ fn set_bloom(family: &mut ColumnFamilyDescriptor, value: &Value) -> Result<(), S
         _ => BloomType::Row,
     };
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stored_defaults_are_legal_and_not_kept() {
-        for attribute in FAMILY_STORED.iter().chain(TABLE_STORED) {
-            let mut metadata = BTreeMap::new();
-            let shown = attribute.show(&metadata);
-            attribute.set(&mut metadata, &shown).unwrap();
-            assert!(metadata.is_empty(), "{} is stored as {metadata:?}", attribute.name);
-        }
-    }
 }

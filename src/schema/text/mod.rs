@@ -3,15 +3,17 @@
 
 mod attribute;
 mod read;
+mod stored;
 mod value;
 
 pub use read::{TableText, parse_namespace, parse_table};
 
 use super::family::ColumnFamilyDescriptor;
 use super::table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
-use attribute::{FAMILY, FAMILY_STORED, StoredAttribute, TABLE, TABLE_STORED};
+use attribute::{FAMILY, TABLE};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use stored::{FAMILY_STORED, StoredAttribute, TABLE_STORED};
 use value::{key, quoted};
 
 /// How keys are written where text is wanted; the mount spells them as its file names.
@@ -54,7 +56,18 @@ fn describe_family(out: &mut String, name: &str, family: &ColumnFamilyDescriptor
         }
     }
     describe_stored(out, FAMILY_STORED, &family.metadata);
+    describe_compaction_codecs(out, family);
     describe_free(out, &format!("family.{name}.metadata"), FAMILY_STORED, &family.metadata);
+}
+
+/// The codecs of compactions that are not set: what is effective, as a remark, for it follows what is set above.
+fn describe_compaction_codecs(out: &mut String, family: &ColumnFamilyDescriptor) {
+    for (name, major) in [("COMPRESSION_COMPACT_MAJOR", true), ("COMPRESSION_COMPACT_MINOR", false)] {
+        if !family.metadata.contains_key(name) {
+            out.push_str("# ");
+            line(out, name, &quoted(family.compaction_compression(major).name()));
+        }
+    }
 }
 
 /// The namespace's schema as text.
@@ -71,7 +84,9 @@ pub fn describe_namespace(descriptor: &NamespaceDescriptor) -> String {
 
 fn describe_stored(out: &mut String, known: &[StoredAttribute], metadata: &BTreeMap<String, String>) {
     for attribute in known {
-        line(out, attribute.name, &attribute.show(metadata).to_string());
+        if let Some(value) = attribute.show(metadata) {
+            line(out, &key(attribute.name), &value.to_string());
+        }
     }
 }
 

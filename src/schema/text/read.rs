@@ -1,12 +1,14 @@
 //! Reading a schema's text. Every complaint names the line.
 
 use super::KeySpelling;
-use super::attribute::{Attribute, FAMILY, FAMILY_STORED, PREFIX_LENGTH, StoredAttribute, TABLE, TABLE_STORED};
+use super::attribute::{Attribute, FAMILY, PREFIX_LENGTH, TABLE};
+use super::stored::{FAMILY_STORED, StoredAttribute, TABLE_STORED, refusal};
 use super::value::Value;
 use crate::cell::MAX_ROW_LENGTH;
 use crate::error::{Error, Result};
 use crate::schema::check::check_family_name;
-use crate::schema::{ColumnFamilyDescriptor, NamespaceDescriptor, TableDescriptor};
+use crate::schema::effective::{SPLIT_DELIMITER, SPLIT_POLICY, SPLIT_PREFIX_LENGTH};
+use crate::schema::{ColumnFamilyDescriptor, NamespaceDescriptor, SplitPolicy, TableDescriptor};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -130,7 +132,28 @@ impl<'t> Reader<'t> {
         let mut stored = std::mem::take(&mut descriptor.metadata);
         self.attributes(&rest, "table", (TABLE, descriptor), (TABLE_STORED, &mut stored))?;
         descriptor.metadata = stored;
+        self.split_policy(section, descriptor)?;
         Ok(splits)
+    }
+
+    /// A policy by prefix needs its setting, and a setting its policy: without, HBase would split anywhere.
+    fn split_policy(&self, section: &DeTable<'t>, descriptor: &TableDescriptor) -> Result<()> {
+        let policy = descriptor.split_policy();
+        let at =
+            |name: &str| section.iter().find(|(key, _)| key.get_ref() == name).map_or(0, |(key, _)| key.span().start);
+        for (of, setting) in
+            [(SplitPolicy::KeyPrefix, SPLIT_PREFIX_LENGTH), (SplitPolicy::DelimitedKeyPrefix, SPLIT_DELIMITER)]
+        {
+            let set = descriptor.metadata.contains_key(setting);
+            if policy == of && !set {
+                return Err(self.wrong(at(SPLIT_POLICY), &format!("this SPLIT_POLICY needs \"{setting}\"")));
+            }
+            if policy != of && set {
+                let what = format!("{setting} has a meaning only with its SPLIT_POLICY");
+                return Err(self.wrong(at(setting), &what));
+            }
+        }
+        Ok(())
     }
 
     fn family(
@@ -182,6 +205,9 @@ impl<'t> Reader<'t> {
             fields.iter().map(|field| field.name).chain(stored.iter().map(|stored| stored.name)).collect();
         for (key, _) in entries {
             let name = key.get_ref().as_ref();
+            if let Some(why) = refusal(name) {
+                return Err(self.wrong(key.span().start, &format!("{name} is not taken: {why}")));
+            }
             if !known.contains(&name) {
                 let what = format!("a {owner} has no {name}; it has: {}; your own go under metadata", known.join(" "));
                 return Err(self.wrong(key.span().start, &what));

@@ -162,6 +162,40 @@ fn complaints_name_the_line() {
         ("[family.cf]\nVERSIONS = 1\nVERSIONS = 2\n", "line 3: duplicate key"),
         ("[family.cf]\nVERSIONS = \n", "line 2: "),
         ("[family.cf.metadata]\nIN_MEMORY_COMPACTION = \"x\"\n", "line 2: IN_MEMORY_COMPACTION is an attribute"),
+        (
+            "[family.cf]\nCOMPRESSION_COMPACT = \"LZMA\"\n",
+            "line 2: COMPRESSION_COMPACT takes one of NONE GZ SNAPPY LZ4 ZSTD, not \"LZMA\": HBase has that codec",
+        ),
+        (
+            "[family.cf]\nINDEX_BLOCK_ENCODING = \"PREFIX_TREE\"\n",
+            "line 2: INDEX_BLOCK_ENCODING takes one of NONE, not",
+        ),
+        ("[family.cf]\nENCRYPTION = \"AES\"\n", "line 2: ENCRYPTION is not taken: nothing is encrypted"),
+        ("[table]\ncoprocessor$1 = \"x\"\n", "line 2: "),
+        ("[table]\n\"coprocessor$1\" = \"x\"\n", "line 2: coprocessor$1 is not taken: no coprocessors run here"),
+        ("[family.cf]\nCACHE_DATA_ON_WRITE = 1\n", "line 2: CACHE_DATA_ON_WRITE takes true or false"),
+        ("[family.cf]\nPREFETCH_BLOCKS_ON_OPEN = \"maybe\"\n", "line 2: PREFETCH_BLOCKS_ON_OPEN takes true or false"),
+        ("[family.cf]\nREPLICATION_SCOPE = 2\n", "line 2: REPLICATION_SCOPE takes a whole number from 0 to 1"),
+        ("[family.cf]\nDFS_REPLICATION = -1\n", "line 2: DFS_REPLICATION takes a whole number from 0"),
+        ("[family.cf]\nSTORAGE_POLICY = \"LUKEWARM\"\n", "line 2: STORAGE_POLICY takes one of HOT"),
+        ("[family.cf]\nIN_MEMORY_COMPACTION = \"SOME\"\n", "line 2: IN_MEMORY_COMPACTION takes one of NONE BASIC"),
+        ("[family.cf]\nTTL = \"5 SECONDS (6 SECONDS)\"\n", "line 2: TTL takes a time"),
+        ("[table]\nMEMSTORE_FLUSHSIZE = \"1KB\"\n[family.cf]\n", "line 2: MEMSTORE_FLUSHSIZE takes a size from 1MB"),
+        ("[table]\nDURABILITY = \"PERHAPS\"\n[family.cf]\n", "line 2: DURABILITY takes one of USE_DEFAULT"),
+        ("[table]\nREGION_REPLICATION = 2\n[family.cf]\n", "line 2: REGION_REPLICATION takes"),
+        ("[table]\nMERGE_ENABLED = \"\"\n[family.cf]\n", "line 2: MERGE_ENABLED takes true or false"),
+        (
+            "[table]\nSPLIT_POLICY = \"BusyRegionSplitPolicy\"\n[family.cf]\n",
+            "line 2: SPLIT_POLICY takes one of Stepping",
+        ),
+        (
+            "[table]\n\nSPLIT_POLICY = \"KeyPrefixRegionSplitPolicy\"\n[family.cf]\n",
+            "line 3: this SPLIT_POLICY needs \"KeyPrefixRegionSplitPolicy.prefix_length\"",
+        ),
+        (
+            "[table]\n\"DelimitedKeyPrefixRegionSplitPolicy.delimiter\" = \"_\"\n[family.cf]\n",
+            "line 2: DelimitedKeyPrefixRegionSplitPolicy.delimiter has a meaning only with its SPLIT_POLICY",
+        ),
         ("[table]\nSNAPSHOT_EVERY = \"1h\"\n[family.cf]\n", "line 2: SNAPSHOT_EVERY takes one of NEVER"),
     ];
     for (text, expected) in cases {
@@ -186,5 +220,30 @@ fn namespaces_round_trip() {
     for (text, line) in [("[namespace]\nMAXTABLE = 1\n", 2), ("[namespace]\n\nMAXTABLES = 0\n", 3), ("[table]\n", 1)] {
         let said = parse_namespace(text).unwrap_err().to_string();
         assert!(said.starts_with(&format!("line {line}: ")), "{said}");
+    }
+}
+
+#[test]
+fn codecs_of_compactions_follow_compression_until_they_are_set() {
+    let text = describe_table(&read("[family.cf]\nCOMPRESSION = \"GZ\"\n").descriptor, &[], &Percent);
+    assert!(text.contains("\n# COMPRESSION_COMPACT_MAJOR = \"GZ\"\n# COMPRESSION_COMPACT_MINOR = \"GZ\"\n"), "{text}");
+    let again = read(&text.replace("COMPRESSION = \"GZ\"", "COMPRESSION = \"ZSTD\"")).descriptor;
+    assert_eq!(again.families[&b"cf"[..]].compaction_compression(true), Compression::Zstd);
+    let text = describe_table(&read("[family.cf]\nCOMPRESSION_COMPACT_MAJOR = \"none\"\n").descriptor, &[], &Percent);
+    assert!(text.contains("\nCOMPRESSION_COMPACT_MAJOR = \"NONE\"\n"), "{text}");
+}
+
+#[test]
+fn the_docs_have_every_attribute() {
+    let docs = include_str!("../../../docs/schema.md");
+    let families = FAMILY.iter().map(|attribute| attribute.name).chain(FAMILY_STORED.iter().map(|stored| stored.name));
+    let tables = TABLE.iter().map(|attribute| attribute.name).chain(TABLE_STORED.iter().map(|stored| stored.name));
+    for (section, names) in [("## `[table]`", tables.collect::<Vec<_>>()), ("## `[family.NAME]`", families.collect())] {
+        let rest = &docs[docs.find(section).unwrap() + 3..];
+        let section_text = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
+        for name in names {
+            let lines = section_text.lines().filter(|line| line.starts_with(&format!("| {} |", key(name)))).count();
+            assert_eq!(lines, 1, "{name} has {lines} lines under {section}");
+        }
     }
 }

@@ -157,8 +157,16 @@ fn time_factor(unit: &str) -> Option<u64> {
     }
 }
 
-/// `12X 3Y`: numbers, each with a unit, added up. At least one; a bare number only by itself.
+/// A sum of units, or HBase's own way of showing one, the whole and the same again in brackets: `90000 SECONDS (1 DAY 1 HOUR)`, `65536 B (64KB)`.
 fn sum_of_units(text: &str, factor: fn(&str) -> Option<u64>) -> Option<u64> {
+    match text.trim().strip_suffix(')').and_then(|text| text.split_once('(')) {
+        Some((whole, again)) => plain_sum(whole, factor).filter(|sum| plain_sum(again, factor) == Some(*sum)),
+        None => plain_sum(text, factor),
+    }
+}
+
+/// `12X 3Y`: numbers, each with a unit, added up. At least one; a bare number only by itself.
+fn plain_sum(text: &str, factor: fn(&str) -> Option<u64>) -> Option<u64> {
     let mut rest = text.trim();
     let mut sum: Option<u64> = None;
     while !rest.is_empty() {
@@ -214,6 +222,8 @@ mod tests {
         assert_eq!(size("1 GB 512 MB"), Ok((1 << 30) + (512 << 20)));
         assert_eq!(size("10"), Ok(10));
         assert_eq!(Value::Integer(7).bytes(0, 9), Ok(7));
+        // HBase's PrettyPrinter shows sizes and times like that, and reads them back.
+        assert_eq!(size("10737418240 B (10GB)"), Ok(10 << 30));
         for bad in ["", "KB", "1 2", "1KB 2", "5XB", "-1", "1.5GB", "99999999999999999999", "99999999999TB"] {
             assert!(size(bad).is_err(), "{bad}");
         }
@@ -221,7 +231,9 @@ mod tests {
         assert_eq!(time("7d"), Ok(604_800));
         assert_eq!(time("7 DAYS 12 HOURS 1 MINUTE 2 SECONDS"), Ok(604_800 + 43_200 + 62));
         assert_eq!(time("86400"), Ok(86_400));
-        for bad in ["0", "x", "7 weeks", "0d"] {
+        assert_eq!(time("1 DAY 2 HOURS"), Ok(93_600));
+        assert_eq!(time("90061 SECONDS (1 DAY 1 HOUR 1 MINUTE 1 SECOND)"), Ok(90_061));
+        for bad in ["0", "x", "7 weeks", "0d", "5 SECONDS (6 SECONDS)", "5 (", "(5)", "5 SECONDS ()"] {
             assert!(time(bad).is_err(), "{bad}");
         }
         for seconds in [1, 59, 60, 61, 3_600, 86_400, 90_000, 604_800] {
