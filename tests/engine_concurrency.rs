@@ -61,6 +61,7 @@ fn write(table: &Arc<dyn Table>, writer: usize) {
             let increment = Increment {
                 row: "counter".into(),
                 amounts: vec![("a".into(), "n".into(), 1)],
+                time: WriteTime::Now,
                 time_range: TimeRange::ALL,
                 ttl_millis: None,
                 durability: Durability::UseDefault,

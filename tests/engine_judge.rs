@@ -204,6 +204,7 @@ impl World {
                 3 => Mutation::Append(Append {
                     row: row.into(),
                     values: vec![(family, self.qualifier(), "more".into())],
+                    time: WriteTime::Now,
                     time_range: TimeRange::ALL,
                     ttl_millis: None,
                     durability: Durability::UseDefault,

@@ -208,6 +208,7 @@ impl World {
                     table.append(Append {
                         row: key.0.clone(),
                         values: vec![(key.1.clone(), key.2.clone(), "+".into())],
+                        time: WriteTime::Now,
                         time_range: TimeRange::ALL,
                         ttl_millis: None,
                         durability: Durability::UseDefault,
@@ -225,6 +226,7 @@ impl World {
                 table.increment(Increment {
                     row: row(*r),
                     amounts: vec![(family(0), COUNTER.into(), i64::from(*amount))],
+                    time: WriteTime::Now,
                     time_range: TimeRange::ALL,
                     ttl_millis: None,
                     durability: Durability::UseDefault,

@@ -231,6 +231,7 @@ fn counters_appends_and_checks_follow_hbase() {
         let increment = |amount| Increment {
             row: "r".into(),
             amounts: vec![("cf".into(), "n".into(), amount)],
+            time: WriteTime::Now,
             time_range: TimeRange::ALL,
             ttl_millis: None,
             durability: Durability::UseDefault,
@@ -242,6 +243,7 @@ fn counters_appends_and_checks_follow_hbase() {
         let append = Append {
             row: "r".into(),
             values: vec![("cf".into(), "s".into(), "xy".into())],
+            time: WriteTime::Now,
             time_range: TimeRange::ALL,
             ttl_millis: None,
             durability: Durability::UseDefault,

@@ -159,6 +159,9 @@ pub struct Increment {
     pub row: Bytes,
     /// Family, qualifier, amount; in order, so a column named twice is added to twice.
     pub amounts: Vec<(Bytes, Bytes, i64)>,
+    /// The new cells' timestamps: [`WriteTime::Now`] is HBase's max(now, current cell + 1), which a marker of the same millisecond hides;
+    /// [`WriteTime::AfterNewest`] is newer than markers too. No other is taken.
+    pub time: WriteTime,
     /// Which current cell counts.
     pub time_range: TimeRange,
     /// Time to live of the new cells in milliseconds; without it that of the current cell is carried on.
@@ -174,6 +177,9 @@ pub struct Append {
     pub row: Bytes,
     /// Family, qualifier, bytes; in order.
     pub values: Vec<(Bytes, Bytes, Bytes)>,
+    /// The new cells' timestamps: [`WriteTime::Now`] is HBase's max(now, current cell + 1), which a marker of the same millisecond hides;
+    /// [`WriteTime::AfterNewest`] is newer than markers too. No other is taken.
+    pub time: WriteTime,
     /// Which current cell counts.
     pub time_range: TimeRange,
     /// Time to live of the new cells in milliseconds; without it that of the current cell is carried on.

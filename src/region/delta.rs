@@ -2,7 +2,7 @@
 
 use super::prepare::{Preparation, ttl_tag};
 use crate::cell::{Cell, CellType, Tag, encode_tags, tag_type};
-use crate::client::{Append, Get, Increment, RowResult, TimeRange};
+use crate::client::{Append, Get, Increment, RowResult, TimeRange, WriteTime};
 use crate::error::{Error, Result};
 use bytes::Bytes;
 
@@ -24,7 +24,8 @@ impl Preparation<'_> {
                 },
             };
             let value = base.wrapping_add(*amount).to_be_bytes();
-            self.push_delta(&increment.row, family, qualifier, old, &value, increment.ttl_millis);
+            let time = self.delta_time(&increment.row, family, qualifier, old, increment.time)?;
+            self.push_delta(&increment.row, family, qualifier, (old, time), &value, increment.ttl_millis);
         }
         Ok(())
     }
@@ -44,7 +45,8 @@ impl Preparation<'_> {
             if value.len() as u64 > limit {
                 return Err(Error::CellTooLarge { size: value.len() as u64, limit });
             }
-            self.push_delta(&append.row, family, qualifier, old, &value, append.ttl_millis);
+            let time = self.delta_time(&append.row, family, qualifier, old, append.time)?;
+            self.push_delta(&append.row, family, qualifier, (old, time), &value, append.ttl_millis);
         }
         Ok(())
     }
@@ -66,17 +68,32 @@ impl Preparation<'_> {
         self.region.get_locked(&get, self.now)
     }
 
-    /// The new cell is newer than the current one (HBASE-18546) and carries its tags on, its time to live unless there is a new one.
-    fn push_delta(
+    /// The new cell is newer than the current one (HBASE-18546), and where that is asked for than every marker that concerns it.
+    fn delta_time(
         &mut self,
         row: &[u8],
         family: &[u8],
         qualifier: &[u8],
         old: Option<&Cell>,
+        time: WriteTime,
+    ) -> Result<i64> {
+        let after_old = old.map_or(self.now, |cell| cell.timestamp().saturating_add(1).max(self.now));
+        Ok(match time {
+            WriteTime::AfterNewest => self.newest_of_column(row, family, qualifier, self.now)?.after(after_old),
+            _ => after_old,
+        })
+    }
+
+    /// The new cell carries the tags of the current one on, its time to live unless there is a new one.
+    fn push_delta(
+        &mut self,
+        row: &[u8],
+        family: &[u8],
+        qualifier: &[u8],
+        (old, timestamp): (Option<&Cell>, i64),
         value: &[u8],
         ttl_millis: Option<u64>,
     ) {
-        let timestamp = old.map_or(self.now, |cell| cell.timestamp().saturating_add(1).max(self.now));
         let mut tags: Vec<Tag> = Vec::new();
         for (kind, value) in old.into_iter().flat_map(Cell::tag_iter) {
             if kind != tag_type::TTL || ttl_millis.is_none() {

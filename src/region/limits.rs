@@ -57,6 +57,13 @@ fn check_time(time: WriteTime) -> Result<()> {
     }
 }
 
+fn check_delta_time(time: WriteTime) -> Result<()> {
+    match time {
+        WriteTime::Now | WriteTime::AfterNewest => Ok(()),
+        _ => Err(Error::invalid("an increment or append takes no timestamp: it follows the current cell")),
+    }
+}
+
 fn check_size(size: usize, limits: &RequestLimits) -> Result<()> {
     if size as u64 > limits.max_cell_bytes {
         return Err(Error::CellTooLarge { size: size as u64, limit: limits.max_cell_bytes });
@@ -119,15 +126,21 @@ pub fn check_mutation(table: &TableDescriptor, limits: &RequestLimits, mutation:
     match mutation {
         Mutation::Put(put) => check_put(table, limits, put),
         Mutation::Delete(delete) => check_delete(table, limits, delete),
-        Mutation::Increment(increment) => increment.amounts.iter().try_for_each(|(family, qualifier, _)| {
-            check_family(table, family)?;
-            check_size(qualifier.len(), limits)
-        }),
-        Mutation::Append(append) => append.values.iter().try_for_each(|(family, qualifier, value)| {
-            check_family(table, family)?;
-            check_size(qualifier.len(), limits)?;
-            check_size(value.len(), limits)
-        }),
+        Mutation::Increment(increment) => {
+            check_delta_time(increment.time)?;
+            increment.amounts.iter().try_for_each(|(family, qualifier, _)| {
+                check_family(table, family)?;
+                check_size(qualifier.len(), limits)
+            })
+        }
+        Mutation::Append(append) => {
+            check_delta_time(append.time)?;
+            append.values.iter().try_for_each(|(family, qualifier, value)| {
+                check_family(table, family)?;
+                check_size(qualifier.len(), limits)?;
+                check_size(value.len(), limits)
+            })
+        }
     }
 }
 

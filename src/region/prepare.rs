@@ -146,13 +146,13 @@ impl<'a> Preparation<'a> {
             WriteTime::At(timestamp) => Ok(timestamp),
             WriteTime::AfterNewest => {
                 let newest = self.newest_of_column(row, &cell.family, &cell.qualifier, self.put_time)?;
-                Ok(after(newest, self.put_time))
+                Ok(newest.after(self.put_time))
             }
             WriteTime::ReplaceIfNewest(timestamp) => {
                 let floor = timestamp.min(self.put_time);
                 let newest = self.newest_of_column(row, &cell.family, &cell.qualifier, floor)?;
                 let replaces = newest.put == Some(timestamp) && newest.marker.is_none_or(|marker| marker < timestamp);
-                Ok(if replaces { timestamp } else { after(newest, self.put_time) })
+                Ok(if replaces { timestamp } else { newest.after(self.put_time) })
             }
         }
     }
@@ -246,7 +246,13 @@ impl<'a> Preparation<'a> {
     }
 
     /// The newest cells that concern a column: stored ones, and those of this request.
-    fn newest_of_column(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], floor: i64) -> Result<Newest> {
+    pub(super) fn newest_of_column(
+        &mut self,
+        row: &[u8],
+        family: &[u8],
+        qualifier: &[u8],
+        floor: i64,
+    ) -> Result<Newest> {
         let mut newest = match self.region.view_locked(family) {
             Some(view) => view.newest_of_column(row, qualifier, floor)?,
             None => Newest::default(),
@@ -293,10 +299,6 @@ impl Region {
     fn next_chunk(&self) -> usize {
         (self.active_bytes() as usize / 8).clamp(SMALLEST_CHUNK, LARGEST_CHUNK)
     }
-}
-
-fn after(newest: Newest, time: i64) -> i64 {
-    newest.any().map_or(time, |newest| newest.saturating_add(1).max(time))
 }
 
 /// The tags of a put's cell, the cell's own time to live among them (HBASE-10560).

@@ -28,6 +28,11 @@ impl Newest {
     pub fn any(&self) -> Option<i64> {
         self.put.max(self.marker)
     }
+
+    /// The first timestamp from `time` on that is newer than everything found.
+    pub fn after(&self, time: i64) -> i64 {
+        self.any().map_or(time, |newest| newest.saturating_add(1).max(time))
+    }
 }
 
 impl StoreView {

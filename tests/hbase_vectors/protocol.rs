@@ -158,6 +158,7 @@ pub fn mutation(op: &Value, row: Option<&Bytes>) -> Parsed<Mutation> {
         "increment" => Ok(Mutation::Increment(Increment {
             row,
             amounts: cells.iter().map(|c| (bytes(&c[0]), bytes(&c[1]), c[2].as_i64().unwrap())).collect(),
+            time: WriteTime::Now,
             time_range: time_range(&op["time_range"])?,
             ttl_millis,
             durability: Durability::UseDefault,
@@ -165,6 +166,7 @@ pub fn mutation(op: &Value, row: Option<&Bytes>) -> Parsed<Mutation> {
         "append" => Ok(Mutation::Append(Append {
             row,
             values: cells.iter().map(|c| (bytes(&c[0]), bytes(&c[1]), bytes(&c[2]))).collect(),
+            time: WriteTime::Now,
             time_range: time_range(&op["time_range"])?,
             ttl_millis,
             durability: Durability::UseDefault,

@@ -14,6 +14,7 @@ mod instance;
 
 mod node;
 mod path;
+mod row_document;
 mod row_json;
 mod scan;
 mod schema;

@@ -2,15 +2,14 @@
 
 use super::access::{Viewer, carry_on};
 use super::file::{MagicFile, MagicOpened, slice};
-use super::forms::{Slot, explain, push_string, push_value};
+use super::forms::{explain, push_string, push_value};
 use super::hooks::{Change, MountHooks};
 use super::node::TableHandle;
+use super::row_document::{RowChange, RowDocument};
 use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
-use cellfs::client::{Delete, DeleteMarker, Get, Mutation, Put, RowMutations, WriteTime};
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
-use std::fmt;
+use cellfs::client::{CheckAndMutate, Get, Mutation, RowMutations};
 use std::sync::Arc;
 
 /// The largest document that is taken, in bytes.
@@ -60,9 +59,9 @@ impl RowJsonFile {
         RowJsonFile { table, row, hooks, content, written: Vec::new() }
     }
 
-    fn run(&mut self, document: Document) -> FsResult<()> {
-        let mut mutations = document.mutations(&self.row)?;
-        if mutations.is_empty() {
+    fn run(&mut self, document: RowDocument) -> FsResult<()> {
+        let RowChange { condition, mut mutations } = document.change(&self.row)?;
+        if mutations.is_empty() && condition.is_none() {
             return Ok(());
         }
         for mutation in &mut mutations {
@@ -70,7 +69,15 @@ impl RowJsonFile {
                 carry_on(&self.table, &self.row, &mut put.cells)?;
             }
         }
-        self.table.0.mutate_row(RowMutations { row: self.row.clone(), mutations })?;
+        let row = self.row.clone();
+        let then = RowMutations { row: row.clone(), mutations };
+        let outcome = match condition {
+            None => self.table.0.mutate_row(then)?,
+            Some(condition) => self.table.0.check_and_mutate(CheckAndMutate { row, condition, then })?,
+        };
+        if !outcome.applied {
+            return Err(FsError::new(libc::ECANCELED, "$if does not hold: nothing was changed"));
+        }
         self.hooks.changed(Change::Rows { table: self.table.id(), rows: vec![self.row.clone()] });
         Ok(())
     }
@@ -91,7 +98,7 @@ impl MagicFile for RowJsonFile {
         if text.is_empty() || !(text.ends_with(b"}") || text.ends_with(b"null")) {
             return Ok(data.len());
         }
-        match serde_json::from_slice::<Document>(text) {
+        match serde_json::from_slice::<RowDocument>(text) {
             Ok(document) => {
                 self.written.clear();
                 self.run(document)?;
@@ -116,7 +123,7 @@ impl MagicFile for RowJsonFile {
         if text.is_empty() {
             return Ok(());
         }
-        match serde_json::from_slice::<Document>(text) {
+        match serde_json::from_slice::<RowDocument>(text) {
             Ok(document) => self.run(document),
             Err(error) => Err(FsError::new(libc::EINVAL, explain(&error))),
         }
@@ -128,128 +135,5 @@ impl MagicFile for RowJsonFile {
 
     fn opened(&self) -> MagicOpened {
         MagicOpened { direct_io: true, no_flush: false }
-    }
-}
-
-/// A row document that was read.
-#[derive(Debug, PartialEq, Eq)]
-enum Document {
-    /// `null`: the row goes.
-    DeleteRow,
-    /// Keys with what becomes of them, in the order of the text.
-    Entries(Vec<(String, Slot)>),
-}
-
-impl Document {
-    fn mutations(self, row: &Bytes) -> FsResult<Vec<Mutation>> {
-        let wrong = |what: String| FsError::new(libc::EINVAL, what);
-        let Document::Entries(entries) = self else {
-            return Ok(vec![Mutation::Delete(Delete { row_time: WriteTime::AfterNewest, ..Delete::row(row.clone()) })]);
-        };
-        let mut put = Put::new(row.clone());
-        let mut delete = Delete::row(row.clone());
-        let time = WriteTime::AfterNewest;
-        for (name, slot) in entries {
-            let is_family = !name.contains(':');
-            let column = if is_family { format!("{name}:") } else { name.clone() };
-            let (family, qualifier) = names::decode_column(column.as_bytes())
-                .map(|(family, qualifier)| (Bytes::copy_from_slice(&family), Bytes::copy_from_slice(&qualifier)))
-                .ok_or_else(|| wrong(format!("{name} spells no column (family:qualifier) and no family")))?;
-            match slot {
-                Slot::Null if is_family => delete.markers.push(DeleteMarker::Family { family, time }),
-                Slot::Null => delete.markers.push(DeleteMarker::Column { family, qualifier, time }),
-                Slot::Value(value) if !is_family => put = put.add_at(family, qualifier, time, value),
-                Slot::Value(_) => return Err(wrong(format!("{name} is a family; a value goes to {name}:qualifier"))),
-                Slot::Versions(_) => return Err(wrong(format!("{name} takes one value, not a list"))),
-            }
-        }
-        // Deletes first: a put of the same document is newer than what the document deletes.
-        let mut mutations = Vec::new();
-        if !delete.markers.is_empty() {
-            mutations.push(Mutation::Delete(delete));
-        }
-        if !put.cells.is_empty() {
-            mutations.push(Mutation::Put(put));
-        }
-        Ok(mutations)
-    }
-}
-
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document, D::Error> {
-        deserializer.deserialize_any(DocumentVisitor)
-    }
-}
-
-struct DocumentVisitor;
-
-impl<'de> Visitor<'de> for DocumentVisitor {
-    type Value = Document;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("{\"cf:a\": \"v\", \"cf:b\": null}, or null for the whole row")
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Document, E> {
-        Ok(Document::DeleteRow)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
-        let mut entries: Vec<(String, Slot)> = Vec::new();
-        let mut names = std::collections::HashSet::new();
-        while let Some((name, slot)) = map.next_entry::<String, Slot>()? {
-            if !names.insert(name.clone()) {
-                return Err(de::Error::custom(format!("{name} is there twice")));
-            }
-            entries.push((name, slot));
-        }
-        Ok(Document::Entries(entries))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mutations(text: &str) -> FsResult<Vec<Mutation>> {
-        let document: Document =
-            serde_json::from_str(text).map_err(|error| FsError::new(libc::EINVAL, explain(&error)))?;
-        document.mutations(&Bytes::from_static(b"r"))
-    }
-
-    #[test]
-    fn documents_become_one_mutation_of_the_row() {
-        let time = WriteTime::AfterNewest;
-        let delete = Delete::row("r")
-            .marker(DeleteMarker::Column { family: "cf".into(), qualifier: "b".into(), time })
-            .marker(DeleteMarker::Family { family: "d".into(), time });
-        let put = Put::new("r").add_at("cf", "a", time, "v").add_at("cf", "", time, &b"\xff"[..]);
-        assert_eq!(
-            mutations(r#"{"cf:a": "v", "cf:b": null, "cf:": {"$b64": "/w=="}, "d": null}"#).unwrap(),
-            [Mutation::Delete(delete), Mutation::Put(put)]
-        );
-        assert_eq!(mutations("{}").unwrap(), []);
-        let row = Delete { row_time: time, ..Delete::row("r") };
-        assert_eq!(mutations("null").unwrap(), [Mutation::Delete(row)]);
-    }
-
-    #[test]
-    fn what_is_no_document_is_einval_with_the_reason() {
-        let cases = [
-            (r#"{"cf:a": 5}"#, "expected a text in quotes"),
-            (r#"{"cf": "v"}"#, "cf is a family"),
-            (r#"{"cf:a": [1]}"#, "invalid type"),
-            (r#"{"cf:a": []}"#, "not a list"),
-            (r#"{"cf:a": "x", "cf:a": "y"}"#, "twice"),
-            (r#"{"a/b:c": "x"}"#, "spells no column"),
-            (r#"{"$if": {"cf:a": "x"}}"#, "no \"cf:a\" in a value"),
-            (r#"{"": null}"#, "spells no column"),
-            ("[]", "expected {\"cf:a\""),
-        ];
-        for (text, expected) in cases {
-            let error = mutations(text).unwrap_err();
-            assert_eq!(error.errno, libc::EINVAL);
-            assert!(error.reason.contains(expected), "{text}: {error}");
-        }
     }
 }

@@ -44,6 +44,85 @@ fn a_document_runs_in_the_write_that_completes_it() {
 }
 
 #[test]
+fn a_condition_decides_over_the_whole_document() {
+    let world = World::new();
+    world.write("row=r/.row.json", "{\"cf:a\": \"1\"}\n").unwrap();
+    let write = |text: &str| world.write("row=r/.row.json", text).map_err(|error| error.errno);
+    assert_eq!(write("{\"$if\": {\"cf:a\": \"2\"}, \"cf:a\": \"3\", \"$incr\": {\"cf:n\": 1}}"), Err(libc::ECANCELED));
+    assert_eq!(world.read("row=r/.row.json"), "{\n  \"cf:a\": \"1\"\n}\n");
+    assert_eq!(write("{\"$if\": {\"cf:a\": \"1\", \"cf:b\": null}, \"cf:a\": \"2\", \"cf:b\": \"\"}"), Ok(()));
+    // An empty cell is there, so null does not match it.
+    assert_eq!(write("{\"$if\": {\"cf:b\": null}, \"cf:a\": \"3\"}"), Err(libc::ECANCELED));
+    assert_eq!(write("{\"$if\": {\"cf:b\": \"\"}}"), Ok(()));
+    assert_eq!(write("{\"$if\": {\"nope:b\": null}, \"cf:a\": \"3\"}"), Err(libc::EINVAL));
+    assert_eq!(world.read("row=r/.row.json"), "{\n  \"cf:a\": \"2\",\n  \"cf:b\": \"\"\n}\n");
+    let error = world.write("row=r/.row.json", "{\"$if\": {\"cf:a\": \"x\"}}").unwrap_err();
+    assert!(error.reason.contains("$if does not hold"), "{error}");
+}
+
+#[test]
+fn counters_and_appends_are_hbases_and_part_of_the_one_mutation() {
+    let world = World::new();
+    let write = |text: &str| world.write("row=r/.row.json", text);
+    let counter = |value: i64| value.to_be_bytes().to_vec();
+    let stored = |column: &str| -> Vec<(i64, Vec<u8>)> {
+        let (family, qualifier) = column.split_once(':').unwrap();
+        let get = cellfs::client::Get::new("r").column(family.to_owned(), qualifier.to_owned());
+        let found = world.table.get(&get).unwrap();
+        found.cells.iter().map(|cell| (cell.timestamp(), cell.value().to_vec())).collect()
+    };
+    write("{\"cf:a\": \"v\", \"$incr\": {\"cf:n\": 5}, \"$append\": {\"cf:log\": \"one \"}}").unwrap();
+    write("{\"$incr\": {\"cf:n\": -7}, \"$append\": {\"cf:log\": {\"$b64\": \"dHdv\"}}}").unwrap();
+    assert_eq!(stored("cf:n"), [(START + 1, counter(-2))]);
+    assert_eq!(stored("cf:log"), [(START + 1, b"one two".to_vec())]);
+    // What is no counter is refused, and nothing else of the document happens.
+    let error = write("{\"$incr\": {\"cf:a\": 1}, \"cf:b\": \"x\"}").unwrap_err();
+    assert_eq!(error.errno, libc::EINVAL);
+    assert!(error.reason.contains("cf:a"), "{error}");
+    assert_eq!(stored("cf:b"), []);
+    // Deleted and counted again within one millisecond: the new cell shows.
+    write("{\"cf:n\": null}").unwrap();
+    assert_eq!(stored("cf:n"), []);
+    write("{\"$incr\": {\"cf:n\": 1}}").unwrap();
+    assert_eq!(stored("cf:n"), [(START + 2, counter(1))]);
+}
+
+#[test]
+fn concurrent_documents_lose_no_increment() {
+    let world = World::new();
+    world.write("row=r/.row.json", "{\"cf:done\": \"0\"}").unwrap();
+    let (threads, rounds) = (4, 50);
+    let taken: usize = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut taken = 0;
+                    for _ in 0..rounds {
+                        let count = "{\"$incr\": {\"cf:n\": 1}, \"$append\": {\"cf:log\": \"x\"}}\n";
+                        world.write("row=r/.row.json", count).unwrap();
+                        let claim = "{\"$if\": {\"cf:won\": null}, \"cf:won\": \"me\", \"$incr\": {\"cf:wins\": 1}}\n";
+                        match world.write("row=r/.row.json", claim) {
+                            Ok(()) => taken += 1,
+                            Err(error) => assert_eq!(error.errno, libc::ECANCELED),
+                        }
+                    }
+                    taken
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    assert_eq!(taken, 1);
+    let value = |qualifier: &str| {
+        let get = cellfs::client::Get::new("r").column("cf", qualifier.to_owned());
+        world.table.get(&get).unwrap().cells[0].value().to_vec()
+    };
+    assert_eq!(value("n"), (threads * rounds as i64).to_be_bytes());
+    assert_eq!(value("log").len(), threads as usize * rounds);
+    assert_eq!(value("wins"), 1i64.to_be_bytes());
+}
+
+#[test]
 fn the_key_is_the_bytes() {
     let world = World::new();
     let key = MagicNode::RowKey(cellfs_mount::magic::TableHandle(world.table.clone()), Bytes::from_static(b"\xff/\n"));
