@@ -1,6 +1,6 @@
-//! Bulk loads: sorted cells become store files of the regions they belong to, under one new sequence id, and all of them come to be in one
-//! manifest edit (HBase `HRegion.bulkLoadHFiles` with an assigned sequence id, and `BulkLoadHFilesTool`, which cuts files at the borders of
-//! regions).
+//! Bulk loads: sorted cells become store files of the regions they belong to, under a new sequence id for each source, and all of them come
+//! to be in one manifest edit (HBase `HRegion.bulkLoadHFiles` with an assigned sequence id, and `BulkLoadHFilesTool`, which cuts files at the
+//! borders of regions).
 //!
 //! The cells are written anew, as the family's attributes say: so every block and cell of a foreign file has been checked before anybody
 //! reads it, which HBase leaves out, and the file's own sequence ids, which say nothing here, are gone.
@@ -25,8 +25,9 @@ pub struct BulkLoad<'a> {
     /// In key order.
     regions: &'a [Arc<Region>],
     services: &'a RegionServices,
+    /// The sequence ids of the sources so far.
+    entries: Vec<WriteEntry<'a>>,
     sequence_id: u64,
-    entry: WriteEntry<'a>,
     written: Written<'a>,
     _maintenance: Vec<RwLockReadGuard<'a, ()>>,
 }
@@ -56,7 +57,8 @@ pub struct LoadedCells {
 
 impl<'a> BulkLoad<'a> {
     /// Begins a load into `regions`, the regions of a table, which the caller keeps from being replaced. Their memstores are flushed, so
-    /// that files stay in the order of sequence ids. Writes go on meanwhile, but those after this become visible only with the load.
+    /// that files stay in the order of sequence ids. Writes go on meanwhile, but those after the first source become visible only with the
+    /// load.
     ///
     /// # Errors
     /// Those of flushing; [`Error::NotAllowed`] for a region that has been closed.
@@ -68,14 +70,13 @@ impl<'a> BulkLoad<'a> {
         if regions.iter().any(|region| region.stores.read().closed) {
             return Err(Error::NotAllowed("the region was closed".to_owned()));
         }
-        let sequence_id = services.wal()?.allocate_sequence_id();
-        let entry = WriteEntry::new(&services.mvcc, sequence_id);
         let written = Written { services, files: Vec::new() };
-        Ok(BulkLoad { regions, services, sequence_id, entry, written, _maintenance: maintenance })
+        Ok(BulkLoad { regions, services, entries: Vec::new(), sequence_id: 0, written, _maintenance: maintenance })
     }
 
-    /// Writes the cells of `source`, which stands on its first one; they are of one family and in order. Of cells with the same key, told
-    /// apart by their old sequence ids alone, the first is kept: no reader could see the others. `tags` if some cells may have tags.
+    /// Writes the cells of `source`, which stands on its first one; they are of one family and in order. They are newer than all loaded before.
+    /// Of cells with the same key, told apart by their old sequence ids alone, the first is kept: no reader could see the others. `tags` if
+    /// some cells may have tags.
     /// `progress` hears of bytes of cells as they pass.
     ///
     /// # Errors
@@ -87,6 +88,8 @@ impl<'a> BulkLoad<'a> {
         tags: bool,
         progress: &mut dyn FnMut(u64),
     ) -> Result<LoadedCells> {
+        self.sequence_id = self.services.wal()?.allocate_sequence_id();
+        self.entries.push(WriteEntry::new(&self.services.mvcc, self.sequence_id));
         let mut loaded = LoadedCells::default();
         let mut target: Option<Target<'a>> = None;
         let mut last: Option<Cell> = None;
@@ -167,8 +170,10 @@ impl<'a> BulkLoad<'a> {
             store.replace_files(&[], vec![view]);
             region.note_files(&stores);
         }
-        let sequence_id = self.entry.complete();
-        self.services.mvcc.wait_for(sequence_id);
+        for entry in std::mem::take(&mut self.entries) {
+            entry.complete();
+        }
+        self.services.mvcc.wait_for(self.sequence_id);
         self.services.work.raise();
         Ok(count)
     }

@@ -5,6 +5,7 @@ use crate::client::TableName;
 use crate::error::{Error, Result};
 use crate::hfile::{HFileReader, ReadOptions};
 use crate::region::{BulkLoad, LoadedCells};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,9 +24,11 @@ pub struct BulkLoadSummary {
 
 impl Store {
     /// Adds the cells of HFiles to a table, with their timestamps, types and tags, as new store files: one for each file and region that have
-    /// cells in common. All cells get one sequence id, newer than everything written before, as in HBase, whatever ids the files hold: so of
-    /// equal keys (row, column, timestamp, type) the newly loaded one wins, whatever the markers. The files are read once and left as they are;
-    /// every block, key and order is checked. It is all or nothing, also over a crash. `progress` hears of bytes of cells as they pass.
+    /// cells in common. The cells of a file get one sequence id, newer than everything written before, as in HBase, whatever ids the file has
+    /// for them: so of equal keys (row, column, timestamp, type) the newly loaded one wins. Among the files the later one wins, in the order
+    /// of MAX_SEQ_ID_KEY; files without come before those with, the larger one first, as HBase has it for files of one load. The files are read
+    /// once and left as they are; every block, key and order is checked. It is all or nothing, also over a crash. `progress` hears of bytes of
+    /// cells as they pass.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`]; [`Error::NoSuchColumnFamily`]; [`Error::InvalidArgument`] for cells that cannot be stored, with the file's path;
@@ -42,7 +45,8 @@ impl Store {
         let _structure = table.structure.lock();
         table.check_exists()?;
         services.check_writable(false)?;
-        let readers = files.iter().map(|path| self.open_foreign(path)).collect::<Result<Vec<_>>>()?;
+        let mut readers = files.iter().map(|path| self.open_foreign(path)).collect::<Result<Vec<_>>>()?;
+        readers.sort_by_key(|reader| (reader.info().max_sequence_id, Reverse(reader.info().file_bytes)));
         let regions = table.regions();
         let mut load = BulkLoad::begin(services, &regions)?;
         let mut summary = BulkLoadSummary::default();
