@@ -7,10 +7,12 @@ use super::progress::Progress;
 use super::store;
 use crate::magic::ImportForm;
 use crate::magic::import::Importer;
+use crate::magic::schema::NameSpelling;
+use bytes::Bytes;
 use cellfs::client::{Admin, Table, TableAttributes, TableName};
 use cellfs::hfile::HFileReader;
-use cellfs::schema::{ColumnFamilyDescriptor, TableDescriptor};
-use cellfs::server::Store;
+use cellfs::schema::{ColumnFamilyDescriptor, TableDescriptor, parse_table};
+use cellfs::server::{BackgroundMode, Store};
 use cellfs::vfs::{OsVfs, Vfs};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -39,7 +41,7 @@ to MOUNT/NS/TABLE/.import/FORM.
 Examples:
   cellfs import ~/data default:people people.jsonl --create cf
   cellfs import ~/data default:people more.csv 2024.tsv
-  cellfs import ~/data default:people hbase-export/cf/*")]
+  cellfs import ~/data default:people hbase-export/cf/* --schema people.toml")]
 pub(super) struct ImportCommand {
     /// The store directory
     store: PathBuf,
@@ -51,9 +53,12 @@ pub(super) struct ImportCommand {
     /// The form of all files
     #[arg(long)]
     form: Option<Form>,
-    /// Make the table if it is missing, with these families
+    /// Make the table if it is missing, with these families under HBase's defaults
     #[arg(long, value_name = "FAMILY,...", value_delimiter = ',')]
     create: Vec<String>,
+    /// Make the table if it is missing, with the schema in this file, in the form of .schema
+    #[arg(long, value_name = "FILE", conflicts_with = "create")]
+    schema: Option<PathBuf>,
     /// Where refused lines are listed
     #[arg(long, value_name = "FILE", default_value = "cellfs-import-rejects.txt")]
     rejects: PathBuf,
@@ -74,29 +79,50 @@ pub(super) fn run(command: &ImportCommand) -> CliResult<()> {
     let inputs = command.files.iter().map(|path| Input::new(path, command.form)).collect::<CliResult<Vec<_>>>()?;
     let root = store::absolute(&command.store)?;
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let options = store::options(false, uid, gid, 0);
+    let wanted = wanted(command)?;
+    let mut options = store::options(false, uid, gid, 0);
+    if inputs.iter().all(|input| input.form == Form::HFile) {
+        // Nothing to flush; and what is imported is as the files have it until somebody works with it.
+        options.background = BackgroundMode::Manual;
+    }
     let owner = options.default_namespace;
     let opened = store::open(&root, &options)?;
-    let done = table(&opened, &name, &command.create, owner).and_then(|table| import_all(&opened, &table, &inputs));
+    let done = table(&opened, &name, wanted, owner).and_then(|table| import_all(&opened, &table, &inputs));
     let closed = opened.close();
     let mut totals = done?;
     closed?;
     totals.report(&command.rejects)
 }
 
+/// What a missing table is to be made with: schema and split rows.
+fn wanted(command: &ImportCommand) -> CliResult<Option<(TableDescriptor, Vec<Bytes>)>> {
+    if let Some(path) = &command.schema {
+        let text = std::fs::read_to_string(path).map_err(|error| CliError::io("read", path, &error))?;
+        let wanted = parse_table(&text, &NameSpelling)
+            .map_err(|error| CliError::Failed(format!("{}: {error}", path.display())))?;
+        return Ok(Some((wanted.descriptor, wanted.splits.unwrap_or_default())));
+    }
+    let descriptor = command.create.iter().fold(TableDescriptor::default(), |descriptor, family| {
+        descriptor.family(family.clone().into_bytes(), ColumnFamilyDescriptor::default())
+    });
+    Ok((!command.create.is_empty()).then_some((descriptor, Vec::new())))
+}
+
 /// The table, made where that is asked for.
-fn table(opened: &Store, name: &TableName, families: &[String], owner: TableAttributes) -> CliResult<Arc<dyn Table>> {
-    match opened.table(name) {
-        Err(cellfs::Error::NoSuchTable(_)) if !families.is_empty() => {
-            let descriptor = families.iter().fold(TableDescriptor::default(), |descriptor, family| {
-                descriptor.family(family.clone().into_bytes(), ColumnFamilyDescriptor::default())
-            });
-            Ok(opened.create_table(name, descriptor, &[], owner)?)
+fn table(
+    opened: &Store,
+    name: &TableName,
+    wanted: Option<(TableDescriptor, Vec<Bytes>)>,
+    owner: TableAttributes,
+) -> CliResult<Arc<dyn Table>> {
+    match (opened.table(name), wanted) {
+        (Err(cellfs::Error::NoSuchTable(_)), Some((descriptor, splits))) => {
+            Ok(opened.create_table(name, descriptor, &splits, owner)?)
         }
-        Err(cellfs::Error::NoSuchTable(_)) => Err(CliError::Failed(format!(
-            "there is no table {name}: make it with --create FAMILY,..., or with mkdir on the mount"
+        (Err(cellfs::Error::NoSuchTable(_)), None) => Err(CliError::Failed(format!(
+            "there is no table {name}: make it with --create FAMILY,... or --schema FILE, or with mkdir on the mount"
         ))),
-        found => Ok(found?),
+        (found, _) => Ok(found?),
     }
 }
 

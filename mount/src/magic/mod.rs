@@ -17,7 +17,7 @@ mod path;
 mod row_document;
 mod row_json;
 mod scan;
-mod schema;
+pub(crate) mod schema;
 mod statistics;
 mod time;
 mod versions;

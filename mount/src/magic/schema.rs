@@ -23,7 +23,7 @@ const MAX_TEXT: usize = 16 << 20;
 const HIDDEN_FOR: Duration = Duration::from_secs(60);
 
 /// Keys as the mount spells them in names.
-pub(super) struct NameSpelling;
+pub(crate) struct NameSpelling;
 
 impl KeySpelling for NameSpelling {
     fn spell_row(&self, row: &[u8]) -> String {
