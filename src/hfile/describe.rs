@@ -8,39 +8,69 @@ use super::info::{bloom_name, encoding_name};
 use super::reader::HFileReader;
 use crate::cell::Cell;
 use crate::error::Result;
+use bytes::Bytes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Everything about a file but its cells. Sizes in bytes. Serialised, it is the JSON of `cellfs hfile --json`.
+/// Everything about a file but its cells. Sizes in bytes, times in milliseconds, rows as [`to_string_binary`] spells them. Serialised, it is the
+/// JSON of `cellfs hfile --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct HFileDescription {
     /// Path of the file.
     pub file: String,
-    /// Bytes of the file.
-    pub bytes: u64,
     /// Format version, `major.minor`.
     pub version: String,
-    /// Cells.
-    pub entries: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of all blocks before compression.
+    pub uncompressed_bytes: u64,
     /// HBase's name of the codec.
     pub compression: &'static str,
     /// HBase's name of the data block encoding.
     pub encoding: &'static str,
+    /// Cells.
+    pub entries: u64,
+    /// Bytes of all keys, as precise as the stored average.
+    pub key_bytes: u64,
+    /// Bytes of all values, as precise as the stored average.
+    pub value_bytes: u64,
+    /// Row of the first cell.
+    pub first_row: Option<String>,
+    /// Row of the last cell.
+    pub last_row: Option<String>,
+    /// The row near the middle, where a region is split.
+    pub mid_row: Option<String>,
+    /// Oldest timestamp.
+    pub oldest_timestamp: Option<i64>,
+    /// Newest timestamp.
+    pub newest_timestamp: Option<i64>,
+    /// The sequence id up to which the file holds edits.
+    pub max_sequence_id: Option<u64>,
+    /// The greatest sequence id of a cell.
+    pub max_cell_sequence_id: u64,
+    /// Cells have a tags field.
+    pub tags: bool,
+    /// Written by a compaction of all files.
+    pub major_compaction: bool,
+    /// When the file was made.
+    pub created_millis: Option<i64>,
+    /// When the file was made for a bulk load.
+    pub bulk_load_millis: Option<i64>,
+    /// DeleteFamily and DeleteFamilyVersion markers, where the file says.
+    pub family_markers: Option<u64>,
     /// The Java class that orders the cells.
     pub comparator: String,
     /// Offset of the first block that is read when the file is opened.
     pub load_on_open_offset: u64,
-    /// Bytes of all blocks before compression.
-    pub uncompressed_bytes: u64,
-    /// The row near the middle, where a region is split.
-    pub mid_row: Option<String>,
-    /// The data index, level by level from the root.
-    pub index: Vec<IndexLevel>,
-    /// Bytes of the data index before compression.
-    pub index_bytes: u64,
+    /// HBase's name of the general bloom filter.
+    pub bloom: &'static str,
     /// The filters.
     pub blooms: Vec<BloomDescription>,
+    /// Bytes of the data index before compression.
+    pub index_bytes: u64,
+    /// The data index, level by level from the root.
+    pub index: Vec<IndexLevel>,
     /// Blocks of each kind, by HBase's name.
     pub blocks: BTreeMap<&'static str, BlockCount>,
     /// Names of meta blocks.
@@ -96,23 +126,38 @@ impl HFileReader {
         let blooms = [(bloom_name(info.bloom), &self.general_bloom), ("DELETE_FAMILY", &self.delete_family_bloom)];
         let names = (0..self.meta_index.len()).filter_map(|at| self.meta_index.key(at));
         let text = |bytes: &[u8]| to_string_binary(bytes);
+        let row = |row: &Option<Bytes>| row.as_ref().map(|row| text(row));
         Ok(HFileDescription {
             file: self.path().display().to_string(),
-            bytes: info.file_bytes,
             version: format!("{major}.{minor}"),
-            entries: info.entries,
+            file_bytes: info.file_bytes,
+            uncompressed_bytes: info.uncompressed_bytes,
             compression: codec_name(info.compression),
             encoding: encoding_name(info.encoding),
+            entries: info.entries,
+            key_bytes: info.key_bytes,
+            value_bytes: info.value_bytes,
+            first_row: row(&info.first_row),
+            last_row: row(&info.last_row),
+            mid_row: row(&self.mid_row()?),
+            oldest_timestamp: info.time_range.map(|(oldest, _)| oldest),
+            newest_timestamp: info.time_range.map(|(_, newest)| newest),
+            max_sequence_id: info.max_sequence_id,
+            max_cell_sequence_id: info.max_cell_sequence_id,
+            tags: info.tags,
+            major_compaction: info.major_compaction,
+            created_millis: info.created,
+            bulk_load_millis: info.bulk_load_time,
+            family_markers: info.family_markers,
             comparator: trailer.comparator_class_name().to_owned(),
             load_on_open_offset: trailer.load_on_open_data_offset(),
-            uncompressed_bytes: info.uncompressed_bytes,
-            mid_row: self.mid_row()?.map(|row| text(&row)),
-            index: self.index_by_level()?,
-            index_bytes: info.index_bytes,
+            bloom: bloom_name(info.bloom),
             blooms: blooms
                 .iter()
                 .filter_map(|(kind, bloom)| bloom.as_ref().map(|bloom| describe_bloom(kind, bloom)))
                 .collect(),
+            index_bytes: info.index_bytes,
+            index: self.index_by_level()?,
             blocks: self.count_blocks()?,
             meta_blocks: names.map(text).collect(),
             file_info: self.file_info().iter().map(|(name, value)| (text(name), property(name, value))).collect(),
@@ -195,32 +240,62 @@ fn property(name: &[u8], value: &[u8]) -> String {
     read.unwrap_or_else(|| to_string_binary(value))
 }
 
+impl HFileDescription {
+    fn facts(&self) -> [(&'static str, Option<String>); 24] {
+        let number = |value: Option<u64>| value.map(|value| value.to_string());
+        let time = |value: Option<i64>| value.map(|value| value.to_string());
+        [
+            ("file", Some(self.file.clone())),
+            ("version", Some(self.version.clone())),
+            ("file_bytes", number(Some(self.file_bytes))),
+            ("uncompressed_bytes", number(Some(self.uncompressed_bytes))),
+            ("compression", Some(self.compression.to_owned())),
+            ("encoding", Some(self.encoding.to_owned())),
+            ("entries", number(Some(self.entries))),
+            ("key_bytes", number(Some(self.key_bytes))),
+            ("value_bytes", number(Some(self.value_bytes))),
+            ("first_row", self.first_row.clone()),
+            ("last_row", self.last_row.clone()),
+            ("mid_row", self.mid_row.clone()),
+            ("oldest_timestamp", time(self.oldest_timestamp)),
+            ("newest_timestamp", time(self.newest_timestamp)),
+            ("max_sequence_id", number(self.max_sequence_id)),
+            ("max_cell_sequence_id", number(Some(self.max_cell_sequence_id))),
+            ("tags", Some(self.tags.to_string())),
+            ("major_compaction", Some(self.major_compaction.to_string())),
+            ("created_millis", time(self.created_millis)),
+            ("bulk_load_millis", time(self.bulk_load_millis)),
+            ("family_markers", number(self.family_markers)),
+            ("comparator", Some(self.comparator.clone())),
+            ("load_on_open_offset", number(Some(self.load_on_open_offset))),
+            ("bloom", Some(self.bloom.to_owned())),
+        ]
+    }
+}
+
 impl std::fmt::Display for HFileDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "file {}", self.file)?;
-        writeln!(f, "version {}  {} bytes  {} cells", self.version, self.bytes, self.entries)?;
-        writeln!(f, "compression {}  encoding {}", self.compression, self.encoding)?;
-        writeln!(f, "comparator {}", self.comparator)?;
-        writeln!(f, "load-on-open at {}  uncompressed {} bytes", self.load_on_open_offset, self.uncompressed_bytes)?;
-        if let Some(row) = &self.mid_row {
-            writeln!(f, "middle row {row}")?;
-        }
-        writeln!(f, "index: {} levels, {} bytes", self.index.len(), self.index_bytes)?;
-        for (level, index) in self.index.iter().enumerate() {
-            writeln!(f, "  level {level}: {} blocks, {} entries", index.blocks, index.entries)?;
+        for (name, value) in self.facts() {
+            if let Some(value) = value {
+                writeln!(f, "{name}: {value}")?;
+            }
         }
         for bloom in &self.blooms {
-            write!(f, "bloom {}: {} of {} keys, ", bloom.kind, bloom.keys, bloom.keys_max)?;
+            write!(f, "  {}: {} of {} keys, ", bloom.kind, bloom.keys, bloom.keys_max)?;
             writeln!(f, "{} hashes, {} chunks, {} bytes", bloom.hashes, bloom.chunks, bloom.bytes)?;
+        }
+        writeln!(f, "index_bytes: {}", self.index_bytes)?;
+        for (level, index) in self.index.iter().enumerate() {
+            writeln!(f, "  level {level}: {} blocks, {} entries", index.blocks, index.entries)?;
         }
         writeln!(f, "blocks:")?;
         for (kind, count) in &self.blocks {
             writeln!(f, "  {kind}: {}, {} bytes, {} uncompressed", count.count, count.on_disk, count.uncompressed)?;
         }
-        for name in &self.meta_blocks {
-            writeln!(f, "meta block {name}")?;
+        if !self.meta_blocks.is_empty() {
+            writeln!(f, "meta_blocks: {}", self.meta_blocks.join(" "))?;
         }
-        writeln!(f, "file info:")?;
+        writeln!(f, "file_info:")?;
         self.file_info.iter().try_for_each(|(name, value)| writeln!(f, "  {name} = {value}"))
     }
 }

@@ -149,6 +149,7 @@ fn complaints_name_the_line() {
         ("[family.cf]\nTTL = 1.5\n", "line 2: TTL takes a number, true, false or a text in quotes, not a TOML float"),
         ("[family.cf]\nBLOCKSIZE = 1000\n", "line 2: BLOCKSIZE takes a size from 1KB to 16MB"),
         ("[family.cf]\nCOMPRESSION = \"LZO\"\n", "line 2: COMPRESSION takes one of NONE GZ SNAPPY LZ4 ZSTD"),
+        ("[family.cf]\nCOMPRESSION = \"BZIP2\"\n", "line 2: COMPRESSION takes one of NONE GZ SNAPPY LZ4 ZSTD"),
         ("[family.cf]\nBLOOMFILTER = \"ROWPREFIX_FIXED_LENGTH\"\n", "line 2: BLOOMFILTER ROWPREFIX_FIXED_LENGTH needs"),
         ("[family.cf]\n\"RowPrefixBloomFilter.prefix_length\" = 2\n", "line 2: RowPrefixBloomFilter.prefix_length has"),
         ("[family.\"a:b\"]\n", "line 1: the byte ':' is not legal"),
