@@ -1,4 +1,5 @@
-//! A real HBase judges the files that cellfs writes: it checks each with its own readers and gives back exactly the cells that went in.
+//! A real HBase judges the files that cellfs writes: it checks each with its own readers and gives back exactly the cells that went in, and
+//! what it writes itself of the same cells with the same settings is as large.
 //!
 //! Needs a JDK, Maven and the oracle (../shared/oracle, or below CELLFS_SHARED); without them it says so and passes.
 
@@ -6,11 +7,16 @@
 
 mod judge;
 
-use cellfs::cell::{Cell, CellType, Tag, compare, encode_tags};
-use cellfs::hfile::{ChecksumType, HFileWriter, HFileWriterOptions, StoreFileInfo, cell_json};
+use cellfs::cell::{Cell, CellScanner, CellType, Tag, compare, encode_tags};
+use cellfs::hfile::{
+    ChecksumType, HFileReader, HFileWriter, HFileWriterOptions, ReadOptions, StoreFileInfo, cell_json,
+};
 use cellfs::schema::{BloomType, Compression, DataBlockEncoding};
 use cellfs::vfs::{OsVfs, Vfs};
-use judge::{Random, judge, oracle};
+use judge::{Random, judge, oracle, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const CODECS: [Compression; 5] =
     [Compression::None, Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd];
@@ -94,13 +100,7 @@ fn plan() -> Vec<(String, Vec<Cell>, HFileWriterOptions, StoreFileInfo)> {
     let mut add = |name: String, cells: Vec<Cell>, options: &HFileWriterOptions| {
         files.push((name, cells, options.clone(), StoreFileInfo::default()));
     };
-    for (e, encoding) in ENCODINGS.into_iter().enumerate() {
-        for (c, compression) in CODECS.into_iter().enumerate() {
-            let (ids, tags) = ((e + c) % 2 == 0, (e + c) % 4 < 2);
-            let bloom = BLOOMS[(e + 2 * c) % 4];
-            let options = HFileWriterOptions { block_size: 2048, compression, encoding, bloom, tags, ..base.clone() };
-            add(format!("cross-{encoding:?}-{compression:?}"), cells(800, ids, tags), &options);
-        }
+    for encoding in ENCODINGS {
         let options = HFileWriterOptions { encoding, tags: true, block_size: 4096, ..base.clone() };
         add(format!("full-{encoding:?}"), cells(900, true, true), &options);
         let plain_tags = HFileWriterOptions { compress_tags: false, sequence_ids: false, ..options.clone() };
@@ -167,4 +167,140 @@ fn hbase_accepts_every_file_and_reads_the_same_cells() {
         }
         assert_eq!(verdict.cells.len(), cells.len(), "{name}: HBase reads another number of cells");
     }
+}
+
+/// A file of the cross, for both writers.
+struct Pair {
+    name: String,
+    options: HFileWriterOptions,
+    /// The generated cells.
+    cells: PathBuf,
+    theirs: PathBuf,
+    ours: PathBuf,
+}
+
+impl Pair {
+    /// The oracle's command that writes the same file.
+    fn command(&self) -> String {
+        let options = &self.options;
+        let encoding = match options.encoding {
+            DataBlockEncoding::None => "NONE",
+            DataBlockEncoding::Prefix => "PREFIX",
+            DataBlockEncoding::Diff => "DIFF",
+            DataBlockEncoding::FastDiff => "FAST_DIFF",
+            DataBlockEncoding::RowIndexV1 => "ROW_INDEX_V1",
+        };
+        let codec = format!("{:?}", options.compression).to_uppercase();
+        let checksum = format!("{:?}", options.checksum).to_uppercase();
+        let block_size = options.block_size.to_string();
+        let mut words = vec!["write", "--encoding", encoding, "--compression", &codec, "--checksum", &checksum];
+        words.extend(["--blocksize", &block_size]);
+        words.extend(match options.bloom {
+            BloomType::None => &["--bloom", "NONE"][..],
+            BloomType::Row => &["--bloom", "ROW"],
+            BloomType::RowCol => &["--bloom", "ROWCOL"],
+            BloomType::RowPrefixFixedLength(_) => &["--bloom", "ROWPREFIX_FIXED_LENGTH", "--bloom-param", "6"],
+        });
+        match (options.tags, options.compress_tags) {
+            (false, _) => {}
+            (true, true) => words.push("--tags"),
+            (true, false) => words.push("--plain-tags"),
+        }
+        if !options.sequence_ids {
+            words.push("--no-mvcc");
+        }
+        let (cells, target) = (self.cells.to_str().unwrap(), self.theirs.to_str().unwrap());
+        words.extend(["--cells", cells, target]);
+        format!("{words:?}\n")
+    }
+}
+
+/// Every encoding with every codec and every filter, and between them every form of tags, sequence ids and checksums with each of these.
+fn cross(oracle: &Path, directory: &Path) -> Vec<Pair> {
+    let sets = [("plain", &[][..]), ("seqs", &["--seqs"]), ("tags", &["--tags"]), ("full", &["--seqs", "--tags"])];
+    for (name, flags) in sets {
+        let made = Command::new("python3")
+            .arg(oracle.with_file_name("generate.py"))
+            .args(["cells", "--seed", "4711", "--count", "1500"])
+            .args(flags)
+            .output()
+            .unwrap();
+        assert!(made.status.success());
+        std::fs::write(directory.join(name), made.stdout).unwrap();
+    }
+    let checksums = [ChecksumType::Crc32, ChecksumType::Crc32c, ChecksumType::Null];
+    let mut pairs = Vec::new();
+    for (e, encoding) in ENCODINGS.into_iter().enumerate() {
+        for (c, compression) in CODECS.into_iter().enumerate() {
+            for (b, bloom) in BLOOMS.into_iter().enumerate() {
+                let kind = (e + c + b) % 4;
+                let name = format!("{encoding:?}-{compression:?}-{b}-{}", sets[kind].0);
+                let options = HFileWriterOptions {
+                    block_size: if (e + b) % 2 == 0 { 2048 } else { 64 * 1024 },
+                    compression,
+                    encoding,
+                    bloom,
+                    tags: kind >= 2,
+                    compress_tags: (e + c) % 2 == 0,
+                    sequence_ids: kind != 0 || b > 1,
+                    checksum: checksums[(e + 2 * c + b) % 3],
+                    created: 1_000_000_000_000,
+                    ..HFileWriterOptions::default()
+                };
+                let file = |writer: &str| directory.join(format!("{name}-{writer}.hfile"));
+                let cells = directory.join(sets[kind].0);
+                pairs.push(Pair { theirs: file("hbase"), ours: file("cellfs"), name, options, cells });
+            }
+        }
+    }
+    pairs
+}
+
+/// Writes anew what HBase wrote.
+fn rewrite(pair: &Pair) {
+    let reader = HFileReader::open(OsVfs.open_read(&pair.theirs).unwrap(), 0, None).unwrap();
+    let mut writer = HFileWriter::create(OsVfs.create_new(&pair.ours).unwrap(), pair.options.clone()).unwrap();
+    let mut scanner = reader.scanner(ReadOptions::streaming());
+    scanner.seek_to_first().unwrap();
+    while let Some(cell) = scanner.peek() {
+        writer.append(cell).unwrap();
+        scanner.advance().unwrap();
+    }
+    writer.finish(StoreFileInfo::default()).unwrap();
+}
+
+/// A line of cells; what is not said of a cell is a sequence id of 0.
+fn cell_of(line: &str) -> Value {
+    let mut cell: Value = serde_json::from_str(line).unwrap();
+    let parts = cell.as_array_mut().unwrap();
+    if parts.len() == 6 {
+        parts.push(Value::Object(serde_json::Map::new()));
+    }
+    parts[6].as_object_mut().unwrap().entry("seq").or_insert(Value::from(0));
+    cell
+}
+
+#[test]
+fn files_hold_the_cells_that_went_in_and_are_as_large_as_those_that_hbase_writes() {
+    let Some(oracle) = oracle() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let pairs = cross(&oracle, directory.path());
+    assert_eq!(run(&oracle, pairs.iter().map(Pair::command).collect()), "");
+    pairs.iter().for_each(rewrite);
+    let ours: Vec<PathBuf> = pairs.iter().map(|pair| pair.ours.clone()).collect();
+    let mut worst = (0.0, String::new());
+    for (pair, verdict) in pairs.iter().zip(judge(&oracle, &ours)) {
+        verdict.assert_accepted(&pair.name);
+        let generated = std::fs::read_to_string(&pair.cells).unwrap();
+        let wanted: Vec<Value> = generated.lines().map(cell_of).collect();
+        let found: Vec<Value> = verdict.cells.iter().map(|line| cell_of(line)).collect();
+        assert!(found == wanted, "{}: HBase reads other cells", pair.name);
+        let size = |path: &Path| std::fs::metadata(path).unwrap().len() as f64;
+        let more = size(&pair.ours) / size(&pair.theirs) - 1.0;
+        assert!(more <= 0.03, "{} is {:.1} % larger than HBase's", pair.name, more * 100.0);
+        if more.abs() > f64::abs(worst.0) {
+            worst = (more, pair.name.clone());
+        }
+    }
+    println!("farthest from HBase's size: {} by {:.2} %", worst.1, worst.0 * 100.0);
 }

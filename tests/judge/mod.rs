@@ -40,19 +40,21 @@ pub fn oracle() -> Option<PathBuf> {
     None
 }
 
-/// Asks about all files in one run, for starting HBase takes longest.
-pub fn judge(oracle: &Path, files: &[PathBuf]) -> Vec<Verdict> {
-    let mut commands = String::new();
-    for path in files {
-        commands += &format!("[\"check\",{path:?}]\n[\"dump\",{path:?}]\n");
-    }
+/// Runs many `hfile` commands, a line of JSON each, in one Java machine, for starting HBase takes longest. What they print comes back.
+pub fn run(oracle: &Path, commands: String) -> String {
     let mut judge =
         Command::new(oracle).args(["hfile", "run"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = judge.stdin.take().unwrap();
     let feeder = std::thread::spawn(move || input.write_all(commands.as_bytes()));
     let output = judge.wait_with_output().unwrap();
     feeder.join().unwrap().unwrap();
-    let output = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Asks about all files.
+pub fn judge(oracle: &Path, files: &[PathBuf]) -> Vec<Verdict> {
+    let commands = files.iter().map(|path| format!("[\"check\",{path:?}]\n[\"dump\",{path:?}]\n")).collect();
+    let output = run(oracle, commands);
 
     // A report is an object, a cell is an array.
     let mut verdicts: Vec<Verdict> = Vec::new();
