@@ -7,6 +7,8 @@ pub mod error;
 
 pub mod cell;
 pub mod clock;
+pub mod types;
+
 pub mod schema;
 
 pub mod client;

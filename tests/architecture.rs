@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The engine's rooms, lowest first. A room imports from lower levels only; rooms of one level do not know each other.
 const ENGINE: &[&[&str]] = &[
     &["error"],
-    &["cell", "clock"],
+    &["cell", "clock", "types"],
     &["schema"],
     &["client", "vfs"],
     &["hfile", "manifest", "memstore", "wal"],
