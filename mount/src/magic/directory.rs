@@ -2,9 +2,10 @@
 
 use super::node::{ImportForm, InstanceFile, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
-use super::{Magic, MagicListing, Place, instance, versions};
+use super::{Magic, MagicListing, Place, instance, typed, versions};
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
+use cellfs::types::ColumnType;
 use std::sync::Arc;
 
 impl Magic {
@@ -43,6 +44,7 @@ impl Magic {
                     b".key" => Some(MagicNode::RowKey(table, row)),
                     b".row.json" => Some(MagicNode::RowJson(table, row)),
                     b".versions" => Some(MagicNode::Versions(table, row)),
+                    b".as" => Some(MagicNode::As(table, row)),
                     _ => None,
                 }
             }
@@ -73,6 +75,11 @@ impl Magic {
             },
             MagicNode::Versions(table, row) => versions::lookup_cell(table, row, name)?,
             MagicNode::CellVersions(cell) => versions::lookup_version(cell, name)?,
+            MagicNode::As(table, row) => {
+                let of = std::str::from_utf8(name).ok().and_then(ColumnType::of_name);
+                of.map(|of| MagicNode::AsType(table.clone(), row.clone(), of))
+            }
+            MagicNode::AsType(table, row, of) => typed::lookup(table, row, *of, name, self.hooks.as_ref())?,
             _ => None,
         })
     }
@@ -132,6 +139,10 @@ impl Magic {
             }
             MagicNode::Versions(table, row) => return versions::list_cells(table, row),
             MagicNode::CellVersions(cell) => return versions::list_versions(cell),
+            MagicNode::As(table, row) => ColumnType::all()
+                .map(|of| (of.name().to_owned(), MagicNode::AsType(table.clone(), row.clone(), of)))
+                .collect(),
+            MagicNode::AsType(table, row, of) => return typed::list(table, row, *of, &self.hooks),
             _ => return Err(FsError::new(libc::ENOTDIR, "not a directory")),
         };
         Ok(Box::new(fixed.into_iter().map(|(name, node)| Ok((Bytes::from(name), node)))))

@@ -34,6 +34,7 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
     ROW/                     mkdir, or write a cell into it; rm -r deletes
       .key .row.json         the raw row key; the whole row, also to write
       .versions/CELL/TS      every stored version; write, or rm, one of them
+      .as/TYPE/CELL          a cell as the text of a type: int long double ob-int64 ...
       FAMILY:QUALIFIER       a cell: its newest version
 
 echo v > default/t/row1/cf:a             a new version

@@ -20,6 +20,7 @@ mod scan;
 pub(crate) mod schema;
 mod statistics;
 mod time;
+mod typed;
 mod versions;
 
 pub use file::{MagicFile, MagicOpened};
@@ -41,6 +42,7 @@ use scan::ScanFile;
 use schema::{HiddenSchemas, SchemaFile, SchemaOwner};
 use std::collections::HashMap;
 use std::sync::Arc;
+use typed::TypedFile;
 use versions::VersionFile;
 
 /// Nanoseconds of a millisecond.
@@ -136,7 +138,7 @@ impl Magic {
             }
         };
         let (mode, uid, gid) = match node {
-            MagicNode::Version(cell, _) | MagicNode::VersionMarker(cell, _) => {
+            MagicNode::Version(cell, _) | MagicNode::VersionMarker(cell, _) | MagicNode::AsCell(cell, _) => {
                 access::owner_of(cell, &self.store.table_attributes(&cell.table.0.name())?)?
             }
             _ => (mode, uid, gid),
@@ -156,10 +158,15 @@ impl Magic {
             MagicNode::Version(cell, timestamp) => {
                 versions::stored_at(cell, *timestamp)?.value.map_or(0, |value| value.len() as u64)
             }
+            // What is no value of the type is there all the same; opening it says why it cannot be read.
+            MagicNode::AsCell(cell, of) => match typed::text(cell, *of, self.hooks.as_ref()) {
+                Err(error) if matches!(error.errno, libc::EINVAL | libc::ENOENT) => 0,
+                shown => shown?.len() as u64,
+            },
             _ => self.content(node, caller)?.map_or(0, |content| content.len() as u64),
         };
         let allowed = match node.kind() {
-            FileKind::Directory if matches!(node, MagicNode::CellVersions(_)) => 0o777,
+            FileKind::Directory if matches!(node, MagicNode::CellVersions(_) | MagicNode::AsType(..)) => 0o777,
             FileKind::Directory => 0o555,
             FileKind::Regular if node.is_writable() => 0o666,
             FileKind::Regular => 0o444,
@@ -192,6 +199,7 @@ impl Magic {
                 versions::stored_at(cell, *timestamp)?.value.ok_or_else(FsError::not_found)?
             }
             MagicNode::VersionMarker(..) => Bytes::new(),
+            MagicNode::AsCell(cell, of) => typed::text(cell, *of, hooks)?,
             MagicNode::ScanStream(..) | MagicNode::ImportStream(..) => return Ok(None),
             MagicNode::Instance
             | MagicNode::Regions(_)
@@ -199,7 +207,9 @@ impl Magic {
             | MagicNode::Scan(..)
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
-            | MagicNode::CellVersions(_) => return Err(FsError::new(libc::EISDIR, "a directory")),
+            | MagicNode::CellVersions(_)
+            | MagicNode::As(..)
+            | MagicNode::AsType(..) => return Err(FsError::new(libc::EISDIR, "a directory")),
         }))
     }
 
@@ -258,6 +268,10 @@ impl Magic {
                 let (cell, hooks) = (cell.clone(), Arc::clone(&self.hooks));
                 Box::new(VersionFile::open(cell, *timestamp, hooks, Some(present(true)?), flags))
             }
+            MagicNode::AsCell(cell, of) if writes => {
+                let (cell, hooks) = (cell.clone(), Arc::clone(&self.hooks));
+                Box::new(TypedFile::open(cell, *of, hooks, present(true)?, flags))
+            }
             _ => Box::new(TextFile(present(true)?)),
         })
     }
@@ -304,6 +318,13 @@ impl Magic {
                 }
                 let file = VersionFile::open(cell.clone(), timestamp, Arc::clone(&self.hooks), None, flags);
                 Ok((node, Box::new(file)))
+            }
+            (Place::Magic(MagicNode::AsType(table, row, of)), _) => {
+                let cell = typed::address(table, row, name)?.ok_or_else(|| {
+                    FsError::new(libc::EINVAL, format!("{shown} names no cell in a family of the table"))
+                })?;
+                let file = TypedFile::open(cell.clone(), *of, Arc::clone(&self.hooks), Bytes::new(), flags);
+                Ok((MagicNode::AsCell(cell, *of), Box::new(file)))
             }
             _ => Err(FsError::new(libc::EPERM, format!("{shown} cannot be created here"))),
         }

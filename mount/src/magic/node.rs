@@ -4,6 +4,7 @@ use super::scan::{ScanForm, ScanParts};
 use crate::ops::FileKind;
 use bytes::{BufMut, Bytes};
 use cellfs::client::{Table, TableView};
+use cellfs::types::ColumnType;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -148,6 +149,12 @@ pub enum MagicNode {
     Version(CellAddress, i64),
     /// `<row>/.versions/<cell>/<ts>.del`
     VersionMarker(CellAddress, i64),
+    /// `<row>/.as/`
+    As(TableHandle, Bytes),
+    /// `<row>/.as/<type>/`
+    AsType(TableHandle, Bytes, ColumnType),
+    /// `<row>/.as/<type>/<cell>`
+    AsCell(CellAddress, ColumnType),
 }
 
 impl MagicNode {
@@ -160,7 +167,9 @@ impl MagicNode {
             | MagicNode::Scan(..)
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
-            | MagicNode::CellVersions(_) => FileKind::Directory,
+            | MagicNode::CellVersions(_)
+            | MagicNode::As(..)
+            | MagicNode::AsType(..) => FileKind::Directory,
             _ => FileKind::Regular,
         }
     }
@@ -175,6 +184,7 @@ impl MagicNode {
                 | MagicNode::ImportStream(..)
                 | MagicNode::RowJson(..)
                 | MagicNode::Version(..)
+                | MagicNode::AsCell(..)
         )
     }
 
@@ -200,10 +210,13 @@ impl MagicNode {
             | MagicNode::ImportLast(table)
             | MagicNode::RowKey(table, _)
             | MagicNode::RowJson(table, _)
-            | MagicNode::Versions(table, _) => Some(table),
-            MagicNode::CellVersions(cell) | MagicNode::Version(cell, _) | MagicNode::VersionMarker(cell, _) => {
-                Some(&cell.table)
-            }
+            | MagicNode::Versions(table, _)
+            | MagicNode::As(table, _)
+            | MagicNode::AsType(table, ..) => Some(table),
+            MagicNode::CellVersions(cell)
+            | MagicNode::Version(cell, _)
+            | MagicNode::VersionMarker(cell, _)
+            | MagicNode::AsCell(cell, _) => Some(&cell.table),
         }
     }
 
@@ -225,6 +238,15 @@ impl MagicNode {
             MagicNode::ImportStream(_, form) => out.put_u8(*form as u8),
             MagicNode::RowKey(_, row) | MagicNode::RowJson(_, row) | MagicNode::Versions(_, row) => out.put_slice(row),
             MagicNode::CellVersions(cell) => cell.identity(out),
+            MagicNode::As(_, row) => out.put_slice(row),
+            MagicNode::AsType(_, row, of) => {
+                put_type(*of, out);
+                out.put_slice(row);
+            }
+            MagicNode::AsCell(cell, of) => {
+                put_type(*of, out);
+                cell.identity(out);
+            }
             MagicNode::Version(cell, timestamp) | MagicNode::VersionMarker(cell, timestamp) => {
                 out.put_i64(*timestamp);
                 cell.identity(out);
@@ -267,8 +289,16 @@ impl MagicNode {
             MagicNode::CellVersions(_) => 21,
             MagicNode::Version(..) => 22,
             MagicNode::VersionMarker(..) => 23,
+            MagicNode::As(..) => 40,
+            MagicNode::AsType(..) => 41,
+            MagicNode::AsCell(..) => 42,
         }
     }
+}
+
+fn put_type(of: ColumnType, out: &mut Vec<u8>) {
+    out.put_slice(of.name().as_bytes());
+    out.put_u8(0);
 }
 
 impl CellAddress {

@@ -39,6 +39,12 @@ impl MagicNode {
             MagicNode::CellVersions(cell) => versions_of(cell),
             MagicNode::Version(cell, timestamp) => format!("{}/{timestamp}", versions_of(cell)),
             MagicNode::VersionMarker(cell, timestamp) => format!("{}/{timestamp}.del", versions_of(cell)),
+            MagicNode::As(table, row) => of_row(table, row, ".as"),
+            MagicNode::AsType(table, row, of) => of_row(table, row, &format!(".as/{}", of.name())),
+            MagicNode::AsCell(cell, of) => {
+                let name = names::cell_name(&cell.family, &cell.qualifier);
+                of_row(&cell.table, &cell.row, &format!(".as/{}/{}", of.name(), String::from_utf8_lossy(&name)))
+            }
         }
     }
 }

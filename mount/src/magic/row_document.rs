@@ -7,12 +7,13 @@
 //!  "$if": {"cf:a": "old", "cf:b": null}}                all of it only if these columns hold exactly this, or nothing
 //! ```
 
-use super::forms::Slot;
+use super::forms::{Payload, Slot};
 use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
 use cellfs::client::{Append, Condition, Delete, DeleteMarker, Increment, Mutation, Put, TimeRange, WriteTime};
-use cellfs::schema::Durability;
+use cellfs::schema::{ColumnTypes, Durability};
+use cellfs::types::ColumnType;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
@@ -61,15 +62,15 @@ impl RowDocument {
     ///
     /// # Errors
     /// EINVAL for what contradicts itself, with the reason.
-    pub(super) fn change(self, row: &Bytes) -> FsResult<RowChange> {
+    pub(super) fn change(self, row: &Bytes, types: &ColumnTypes) -> FsResult<RowChange> {
         let RowDocument::Entries { entries, condition, increments, appends } = self else {
             let delete = Delete { row_time: TIME, ..Delete::row(row.clone()) };
             return Ok(RowChange { condition: None, mutations: vec![Mutation::Delete(delete)] });
         };
-        let condition = condition.map(condition_of).transpose()?;
+        let condition = condition.map(|columns| condition_of(columns, types)).transpose()?;
         let mut targets = Targets::default();
         // Deletes first: what else the document writes is newer than what it deletes.
-        let mut mutations = puts_and_deletes(row, entries, &mut targets)?;
+        let mut mutations = puts_and_deletes(row, entries, types, &mut targets)?;
         let mut amounts = Vec::with_capacity(increments.len());
         for (name, amount) in increments {
             let (family, qualifier) = targets.delta(&name)?;
@@ -78,9 +79,10 @@ impl RowDocument {
         let mut values = Vec::with_capacity(appends.len());
         for (name, slot) in appends {
             let (family, qualifier) = targets.delta(&name)?;
-            let Slot::Value(value) = slot else {
+            let Slot::Value(payload) = slot else {
                 return Err(wrong(format!("$append takes a text or bytes for {name}")));
             };
+            let value = value_of(&name, payload, types.get(&family, &qualifier))?;
             values.push((family, qualifier, value));
         }
         let (row, time_range, ttl_millis) = (row.clone(), TimeRange::ALL, None);
@@ -124,7 +126,16 @@ impl Targets {
     }
 }
 
-fn puts_and_deletes(row: &Bytes, entries: Vec<(String, Slot)>, targets: &mut Targets) -> FsResult<Vec<Mutation>> {
+fn value_of(name: &str, payload: Payload, of: Option<ColumnType>) -> FsResult<Bytes> {
+    payload.bytes(of).map_err(|reason| wrong(format!("{name}: {reason}")))
+}
+
+fn puts_and_deletes(
+    row: &Bytes,
+    entries: Vec<(String, Slot)>,
+    types: &ColumnTypes,
+    targets: &mut Targets,
+) -> FsResult<Vec<Mutation>> {
     let mut put = Put::new(row.clone());
     let mut delete = Delete::row(row.clone());
     for (name, slot) in entries {
@@ -142,7 +153,10 @@ fn puts_and_deletes(row: &Bytes, entries: Vec<(String, Slot)>, targets: &mut Tar
         match slot {
             Slot::Null if is_family => delete.markers.push(DeleteMarker::Family { family, time: TIME }),
             Slot::Null => delete.markers.push(DeleteMarker::Column { family, qualifier, time: TIME }),
-            Slot::Value(value) if !is_family => put = put.add_at(family, qualifier, TIME, value),
+            Slot::Value(payload) if !is_family => {
+                let value = value_of(&name, payload, types.get(&family, &qualifier))?;
+                put = put.add_at(family, qualifier, TIME, value);
+            }
             Slot::Value(_) => return Err(wrong(format!("{name} is a family; a value goes to {name}:qualifier"))),
             Slot::Versions(_) => return Err(wrong(format!("{name} takes one value, not a list"))),
         }
@@ -157,12 +171,12 @@ fn puts_and_deletes(row: &Bytes, entries: Vec<(String, Slot)>, targets: &mut Tar
     Ok(mutations)
 }
 
-fn condition_of(columns: Vec<(String, Slot)>) -> FsResult<Condition> {
+fn condition_of(columns: Vec<(String, Slot)>, types: &ColumnTypes) -> FsResult<Condition> {
     let parsed = columns.into_iter().map(|(name, slot)| {
         let (family, qualifier) = column(&name)?;
         let value = match slot {
             Slot::Null => None,
-            Slot::Value(value) => Some(value),
+            Slot::Value(payload) => Some(value_of(&name, payload, types.get(&family, &qualifier))?),
             Slot::Versions(_) => return Err(wrong(format!("$if compares {name} with one value or null"))),
         };
         Ok((family, qualifier, value))
@@ -270,7 +284,7 @@ mod tests {
     fn change(text: &str) -> FsResult<RowChange> {
         let document: RowDocument =
             serde_json::from_str(text).map_err(|error| FsError::new(libc::EINVAL, explain(&error)))?;
-        document.change(&Bytes::from_static(b"r"))
+        document.change(&Bytes::from_static(b"r"), &ColumnTypes::default())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::access::{Viewer, carry_on};
 use super::file::{MagicFile, MagicOpened, slice};
-use super::forms::{explain, push_string, push_value};
+use super::forms::{explain, push_string, push_typed};
 use super::hooks::{Change, MountHooks};
 use super::node::TableHandle;
 use super::row_document::{RowChange, RowDocument};
@@ -26,7 +26,7 @@ pub(super) fn row_text(
     mut viewer: Option<&mut Viewer>,
 ) -> FsResult<Bytes> {
     let found = table.0.get(&Get::new(row.clone()))?;
-    let hides = hooks.hides_any(table.id());
+    let (hides, types) = (hooks.hides_any(table.id()), table.0.descriptor().column_types());
     let mut out = vec![b'{'];
     let mut first = true;
     for cell in &found.cells {
@@ -38,7 +38,7 @@ pub(super) fn row_text(
         first = false;
         push_string(&String::from_utf8_lossy(&names::encode_column(cell.family(), cell.qualifier())), &mut out);
         out.extend_from_slice(b": ");
-        push_value(cell.value(), &mut out);
+        push_typed(cell.value(), types.get(cell.family(), cell.qualifier()), &mut out);
     }
     out.extend_from_slice(if first { b"}\n" } else { b"\n}\n" });
     Ok(out.into())
@@ -60,7 +60,8 @@ impl RowJsonFile {
     }
 
     fn run(&mut self, document: RowDocument) -> FsResult<()> {
-        let RowChange { condition, mut mutations } = document.change(&self.row)?;
+        let RowChange { condition, mut mutations } =
+            document.change(&self.row, &self.table.0.descriptor().column_types())?;
         if mutations.is_empty() && condition.is_none() {
             return Ok(());
         }

@@ -45,6 +45,15 @@ impl KeySpelling for NameSpelling {
             .map(|(family, qualifier)| (Bytes::copy_from_slice(&family), qualifier.into_owned()))?;
         qualifier.is_empty().then_some(family)
     }
+
+    fn spell_qualifier(&self, qualifier: &[u8]) -> String {
+        let name = names::encode_column(b"f", qualifier);
+        String::from_utf8_lossy(name.get(2..).unwrap_or_default()).into_owned()
+    }
+
+    fn parse_qualifier(&self, text: &str) -> Option<Bytes> {
+        names::decode_column(format!("f:{text}").as_bytes()).map(|(_, qualifier)| Bytes::copy_from_slice(&qualifier))
+    }
 }
 
 /// The tables whose `.schema` was unlinked, with when.

@@ -12,4 +12,5 @@ mod imports;
 mod rows;
 mod scans;
 mod schemas;
+mod types;
 mod world;

@@ -8,6 +8,7 @@ mod value;
 
 pub use read::{TableText, parse_namespace, parse_table};
 
+use super::column_types::is_type_key;
 use super::family::ColumnFamilyDescriptor;
 use super::table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 use attribute::{FAMILY, TABLE};
@@ -26,6 +27,10 @@ pub trait KeySpelling {
     fn spell_family(&self, family: &[u8]) -> String;
     /// The family that a text spells; `None` if it spells none.
     fn parse_family(&self, text: &str) -> Option<Bytes>;
+    /// A qualifier as text.
+    fn spell_qualifier(&self, qualifier: &[u8]) -> String;
+    /// The qualifier that a text spells; `None` if it spells none.
+    fn parse_qualifier(&self, text: &str) -> Option<Bytes>;
 }
 
 /// The table's schema as text; `splits` are the starts of its regions but for the first.
@@ -42,13 +47,13 @@ pub fn describe_table(descriptor: &TableDescriptor, splits: &[Bytes], spelling: 
     describe_free(&mut out, "table.metadata", TABLE_STORED, &descriptor.metadata);
     for (name, family) in &descriptor.families {
         if name != ROW_ATTRIBUTES_FAMILY {
-            describe_family(&mut out, &key(&spelling.spell_family(name)), family);
+            describe_family(&mut out, &key(&spelling.spell_family(name)), family, spelling);
         }
     }
     out
 }
 
-fn describe_family(out: &mut String, name: &str, family: &ColumnFamilyDescriptor) {
+fn describe_family(out: &mut String, name: &str, family: &ColumnFamilyDescriptor, spelling: &dyn KeySpelling) {
     out.push_str(&format!("\n[family.{name}]\n"));
     for attribute in FAMILY {
         if let Some(value) = (attribute.show)(family) {
@@ -57,6 +62,13 @@ fn describe_family(out: &mut String, name: &str, family: &ColumnFamilyDescriptor
     }
     describe_stored(out, FAMILY_STORED, &family.metadata);
     describe_compaction_codecs(out, family);
+    let types = family.column_types();
+    if !types.is_empty() {
+        out.push_str(&format!("\n[family.{name}.types]\n"));
+    }
+    for (qualifier, of) in types {
+        line(out, &key(&spelling.spell_qualifier(&qualifier)), &quoted(of.name()));
+    }
     describe_free(out, &format!("family.{name}.metadata"), FAMILY_STORED, &family.metadata);
 }
 
@@ -92,7 +104,8 @@ fn describe_stored(out: &mut String, known: &[StoredAttribute], metadata: &BTree
 
 /// Metadata that is no known attribute, under a header of its own.
 fn describe_free(out: &mut String, header: &str, known: &[StoredAttribute], metadata: &BTreeMap<String, String>) {
-    let mut free = metadata.iter().filter(|(name, _)| known.iter().all(|attribute| attribute.name != *name)).peekable();
+    let is_free = |name: &String| known.iter().all(|attribute| attribute.name != *name) && !is_type_key(name);
+    let mut free = metadata.iter().filter(|(name, _)| is_free(name)).peekable();
     if free.peek().is_some() {
         out.push_str(&format!("\n[{header}]\n"));
     }

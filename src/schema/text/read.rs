@@ -7,8 +7,10 @@ use super::value::Value;
 use crate::cell::MAX_ROW_LENGTH;
 use crate::error::{Error, Result};
 use crate::schema::check::check_family_name;
+use crate::schema::column_types::is_type_key;
 use crate::schema::effective::{SPLIT_DELIMITER, SPLIT_POLICY, SPLIT_PREFIX_LENGTH};
 use crate::schema::{ColumnFamilyDescriptor, NamespaceDescriptor, SplitPolicy, TableDescriptor};
+use crate::types::ColumnType;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -49,7 +51,7 @@ pub fn parse_table(text: &str, spelling: &dyn KeySpelling) -> Result<TableText> 
             }
             ("table" | "family", _) => return Err(reader.wrong(key.span().start, &format!("{name} is a section"))),
             _ => {
-                let known = "the sections are [table], [table.metadata], [family.NAME], [family.NAME.metadata]";
+                let known = "the sections are [table], [table.metadata], [family.NAME], [family.NAME.types], [family.NAME.metadata]";
                 return Err(reader.wrong(key.span().start, &format!("there is no {name}: {known}")));
             }
         }
@@ -171,16 +173,18 @@ impl<'t> Reader<'t> {
             return Err(self.wrong(at, "a family is a section [family.NAME]"));
         };
         let mut family = ColumnFamilyDescriptor::default();
-        let mut rest = Vec::new();
+        let (mut rest, mut types) = (Vec::new(), Vec::new());
         for entry in section {
             match entry.0.get_ref().as_ref() {
                 "metadata" => self.metadata(entry.1, &mut family.metadata, FAMILY_STORED)?,
+                "types" => self.types(entry.1, &mut types, spelling)?,
                 _ => rest.push(entry),
             }
         }
         let mut stored = std::mem::take(&mut family.metadata);
         self.attributes(&rest, "family", (FAMILY, &mut family), (FAMILY_STORED, &mut stored))?;
         family.metadata = stored;
+        types.iter().for_each(|(qualifier, of)| family.set_column_type(qualifier, *of));
         family.check().map_err(|error| self.wrong(self.blame(section, at), &error.to_string()))?;
         Ok((name, family))
     }
@@ -273,7 +277,34 @@ impl<'t> Reader<'t> {
                 let what = format!("{name} is an attribute: it goes one section up");
                 return Err(self.wrong(key.span().start, &what));
             }
+            if is_type_key(name) {
+                return Err(self.wrong(key.span().start, "a column's type goes to [family.NAME.types]"));
+            }
             metadata.insert(name.to_owned(), self.value(name, value)?.plain());
+        }
+        Ok(())
+    }
+
+    /// The `[family.NAME.types]` section.
+    fn types(
+        &self,
+        value: &Spanned<DeValue<'t>>,
+        types: &mut Vec<(Bytes, ColumnType)>,
+        spelling: &dyn KeySpelling,
+    ) -> Result<()> {
+        let DeValue::Table(section) = value.get_ref() else {
+            return Err(self.wrong(value.span().start, "types is a section"));
+        };
+        for (key, value) in section {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            let qualifier =
+                spelling.parse_qualifier(name).ok_or_else(|| self.wrong(at, &format!("{name} spells no qualifier")))?;
+            let of = self.value(name, value)?.plain();
+            let of = ColumnType::of_name(&of).ok_or_else(|| {
+                let known: Vec<&str> = ColumnType::all().map(ColumnType::name).collect();
+                self.wrong(at, &format!("there is no type {of}: {}", known.join(" ")))
+            })?;
+            types.push((qualifier, of));
         }
         Ok(())
     }

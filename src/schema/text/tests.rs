@@ -41,6 +41,12 @@ impl KeySpelling for Percent {
     fn parse_family(&self, text: &str) -> Option<Bytes> {
         Percent::parse(text)
     }
+    fn spell_qualifier(&self, qualifier: &[u8]) -> String {
+        Percent::spell(qualifier)
+    }
+    fn parse_qualifier(&self, text: &str) -> Option<Bytes> {
+        Percent::parse(text)
+    }
 }
 
 fn read(text: &str) -> TableText {
@@ -197,6 +203,17 @@ fn complaints_name_the_line() {
             "[table]\n\"DelimitedKeyPrefixRegionSplitPolicy.delimiter\" = \"_\"\n[family.cf]\n",
             "line 2: DelimitedKeyPrefixRegionSplitPolicy.delimiter has a meaning only with its SPLIT_POLICY",
         ),
+        (
+            "[family.cf]\n[family.cf.types]\nage = \"integer\"\n",
+            "line 3: there is no type integer: base64 bigdecimal bool",
+        ),
+        ("[family.cf.types]\n\"%\" = \"int\"\n", "line 1: % spells no qualifier"),
+        ("[family.cf.types]\nage = 1.5\n", "line 2: age takes"),
+        ("[family.cf]\ntypes = 1\n", "line 2: types is a section"),
+        (
+            "[family.cf.metadata]\n\"cellfs.type.age\" = \"int\"\n",
+            "line 2: a column's type goes to [family.NAME.types]",
+        ),
         ("[table]\nSNAPSHOT_EVERY = \"1h\"\n[family.cf]\n", "line 2: SNAPSHOT_EVERY takes one of NEVER"),
     ];
     for (text, expected) in cases {
@@ -232,6 +249,17 @@ fn codecs_of_compactions_follow_compression_until_they_are_set() {
     assert_eq!(again.families[&b"cf"[..]].compaction_compression(true), Compression::Zstd);
     let text = describe_table(&read("[family.cf]\nCOMPRESSION_COMPACT_MAJOR = \"none\"\n").descriptor, &[], &Percent);
     assert!(text.contains("\nCOMPRESSION_COMPACT_MAJOR = \"NONE\"\n"), "{text}");
+}
+
+#[test]
+fn types_of_columns_travel_with_the_text() {
+    let text = "[family.cf.types]\nage = \"int\"\n\"%FF\" = \"ob-numeric-desc\"\n\"\" = \"string\"\n[family.cf.metadata]\nx = \"y\"\n";
+    let table = read(text).descriptor;
+    let shown = describe_table(&table, &[], &Percent);
+    let section = "\n[family.cf.types]\n\"\" = \"string\"\nage = \"int\"\n\"%FF\" = \"ob-numeric-desc\"\n";
+    assert!(shown.contains(&format!("{section}\n[family.cf.metadata]\nx = \"y\"\n")), "{shown}");
+    assert_eq!(read(&shown).descriptor, table);
+    assert_eq!(table.column_types().get(b"cf", b"age").map(crate::types::ColumnType::name), Some("int"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Column names of lines and headers.
 
 use bytes::Bytes;
+use cellfs::schema::ColumnTypes;
+use cellfs::types::ColumnType;
 use std::collections::HashMap;
 
 /// Distinct column names kept at most.
@@ -47,11 +49,13 @@ impl ColumnNames {
 pub(super) struct Header {
     /// One per field; `None` is the row.
     pub(super) fields: Vec<Option<(Bytes, Bytes)>>,
+    /// The type of each field's column.
+    pub(super) types: Vec<Option<ColumnType>>,
 }
 
 impl Header {
     /// Reads the fields of a header. `row` may stand anywhere, and HBase's `ImportTsv` name for it is taken.
-    pub(super) fn parse<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Header, String> {
+    pub(super) fn parse<'a>(fields: impl Iterator<Item = &'a [u8]>, types: &ColumnTypes) -> Result<Header, String> {
         let mut parsed: Vec<Option<(Bytes, Bytes)>> = Vec::new();
         for field in fields {
             let column = match field {
@@ -69,6 +73,7 @@ impl Header {
         if !parsed.contains(&None) {
             return Err("the header line has no field `row`".to_owned());
         }
-        Ok(Header { fields: parsed })
+        let of = |column: &Option<(Bytes, Bytes)>| column.as_ref().and_then(|(f, q)| types.get(f, q));
+        Ok(Header { types: parsed.iter().map(of).collect(), fields: parsed })
     }
 }

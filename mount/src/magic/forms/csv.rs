@@ -5,9 +5,14 @@
 
 use super::columns::Header;
 use super::lines::without_byte_order_mark;
-use super::{BadHeader, Decoder, Encoder, Incoming, IncomingCell, LineSink, MAX_LINE, check_row};
+use super::{
+    BadHeader, Decoder, Encoder, Incoming, IncomingCell, LineSink, MAX_LINE, check_row, field_value, value_field,
+};
 use bytes::Bytes;
 use cellfs::cell::{Cell, CellType};
+use cellfs::schema::ColumnTypes;
+use cellfs::types::ColumnType;
+use std::sync::Arc;
 
 /// Writes `csv`.
 #[derive(Debug)]
@@ -16,9 +21,9 @@ pub struct CsvEncoder {
 }
 
 impl CsvEncoder {
-    /// The rows as these columns.
-    pub fn new(columns: Vec<(Bytes, Bytes)>) -> CsvEncoder {
-        CsvEncoder { row: RowOfColumns::new(columns) }
+    /// The rows as these columns, which have these types.
+    pub fn new(columns: Vec<(Bytes, Bytes)>, types: &ColumnTypes) -> CsvEncoder {
+        CsvEncoder { row: RowOfColumns::new(columns, types) }
     }
 }
 
@@ -65,13 +70,15 @@ fn push_field(field: &[u8], out: &mut Vec<u8>) {
 #[derive(Debug)]
 pub(super) struct RowOfColumns {
     columns: Vec<(Bytes, Bytes)>,
+    types: Vec<Option<ColumnType>>,
     row: Bytes,
     values: Vec<Option<Bytes>>,
 }
 
 impl RowOfColumns {
-    pub(super) fn new(columns: Vec<(Bytes, Bytes)>) -> RowOfColumns {
-        RowOfColumns { values: vec![None; columns.len()], columns, row: Bytes::new() }
+    pub(super) fn new(columns: Vec<(Bytes, Bytes)>, types: &ColumnTypes) -> RowOfColumns {
+        let types = columns.iter().map(|(family, qualifier)| types.get(family, qualifier)).collect();
+        RowOfColumns { values: vec![None; columns.len()], columns, types, row: Bytes::new() }
     }
 
     pub(super) fn columns(&self) -> &[(Bytes, Bytes)] {
@@ -92,14 +99,18 @@ impl RowOfColumns {
         if more || self.values.iter().all(Option::is_none) {
             return None;
         }
-        let values = self.values.iter_mut().map(|value| value.take().unwrap_or_default()).collect();
+        let field = |(value, of): (&mut Option<Bytes>, &Option<ColumnType>)| {
+            value.take().map(|value| value_field(&value, *of)).unwrap_or_default()
+        };
+        let values = self.values.iter_mut().zip(&self.types).map(field).collect();
         Some((std::mem::take(&mut self.row), values))
     }
 }
 
 /// Reads `csv`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CsvDecoder {
+    types: Arc<ColumnTypes>,
     pending: Vec<u8>,
     /// Bytes of `pending` that were looked at without finding the record's end.
     looked_at: usize,
@@ -134,6 +145,19 @@ impl Decoder for CsvDecoder {
 }
 
 impl CsvDecoder {
+    /// For columns with these types.
+    pub fn new(types: Arc<ColumnTypes>) -> CsvDecoder {
+        CsvDecoder {
+            types,
+            pending: Vec::new(),
+            looked_at: 0,
+            dropping: false,
+            in_quotes: false,
+            lines: 0,
+            header: None,
+        }
+    }
+
     fn read(&mut self, last: bool, sink: &mut dyn LineSink) -> Result<(), BadHeader> {
         if let Some(Err(bad)) = &self.header {
             return Err(bad.clone());
@@ -222,7 +246,7 @@ impl CsvDecoder {
         }
         match &self.header {
             Some(Ok(header)) => sink.record(number, row_of(fields, header)?),
-            _ => self.header = Some(Ok(Header::parse(fields.iter().map(Vec::as_slice))?)),
+            _ => self.header = Some(Ok(Header::parse(fields.iter().map(Vec::as_slice), &self.types)?)),
         }
         Ok(())
     }
@@ -233,7 +257,7 @@ fn row_of(fields: Vec<Vec<u8>>, header: &Header) -> Result<Incoming, String> {
         return Err(format!("{} fields where the header has {}", fields.len(), header.fields.len()));
     }
     let mut record = Incoming { row: Bytes::new(), cells: Vec::with_capacity(fields.len()) };
-    for (value, column) in fields.into_iter().zip(&header.fields) {
+    for ((value, column), of) in fields.into_iter().zip(&header.fields).zip(&header.types) {
         match column {
             None => {
                 check_row(&value)?;
@@ -245,7 +269,7 @@ fn row_of(fields: Vec<Vec<u8>>, header: &Header) -> Result<Incoming, String> {
                 qualifier: qualifier.clone(),
                 timestamp: None,
                 cell_type: CellType::Put,
-                value: value.into(),
+                value: if of.is_some() { field_value(&value, *of)? } else { value.into() },
             }),
         }
     }

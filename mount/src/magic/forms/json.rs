@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cellfs::cell::CellType;
+use cellfs::types::{ColumnType, JsonForm};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -20,10 +21,55 @@ pub fn push_string(text: &str, out: &mut Vec<u8>) {
 pub fn push_value(value: &[u8], out: &mut Vec<u8>) {
     match std::str::from_utf8(value) {
         Ok(text) => push_string(text, out),
-        Err(_) => {
-            out.extend_from_slice(b"{\"$b64\": \"");
-            out.extend_from_slice(STANDARD.encode(value).as_bytes());
-            out.extend_from_slice(b"\"}");
+        Err(_) => push_base64(value, out),
+    }
+}
+
+/// Appends a value as its column's type; what is no value of the type is shown as bytes, so that it is taken back as they are.
+pub fn push_typed(value: &[u8], of: Option<ColumnType>, out: &mut Vec<u8>) {
+    let Some(of) = of else { return push_value(value, out) };
+    match of.decode(value) {
+        Ok(text) => match of.json_form() {
+            JsonForm::Boolean => out.extend_from_slice(text.as_bytes()),
+            JsonForm::Number if text.ends_with(|c: char| c.is_ascii_digit()) => out.extend_from_slice(text.as_bytes()),
+            _ => push_string(&text, out),
+        },
+        Err(_) => push_base64(value, out),
+    }
+}
+
+fn push_base64(value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"$b64\": \"");
+    out.extend_from_slice(STANDARD.encode(value).as_bytes());
+    out.extend_from_slice(b"\"}");
+}
+
+/// A value as JSON has it; what bytes it is depends on the column's type.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// `{"$b64": "..."}`: these bytes, whatever the type.
+    Bytes(Bytes),
+    /// A text in quotes.
+    Text(String),
+    /// A number, `true` or `false`: only a type knows what to make of it.
+    Plain(String),
+}
+
+impl Payload {
+    /// The bytes in a column of type `of`.
+    ///
+    /// # Errors
+    /// Why the type has no such value.
+    pub fn bytes(self, of: Option<ColumnType>) -> Result<Bytes, String> {
+        match (self, of) {
+            (Payload::Bytes(bytes), _) => Ok(bytes),
+            (Payload::Text(text), None) => Ok(text.into()),
+            (Payload::Plain(text), None) => {
+                Err(format!("{text}: expected a text in quotes or {{\"$b64\": \"...\"}}, for the column has no type"))
+            }
+            (Payload::Text(text) | Payload::Plain(text), Some(of)) => {
+                of.encode(&text).map_err(|error| error.to_string())
+            }
         }
     }
 }
@@ -34,7 +80,7 @@ pub enum Slot {
     /// `null`
     Null,
     /// A value.
-    Value(Bytes),
+    Value(Payload),
     /// Versions with their timestamps.
     Versions(Vec<SlotVersion>),
 }
@@ -47,7 +93,7 @@ pub struct SlotVersion {
     /// A put or which marker.
     pub cell_type: CellType,
     /// The value; empty for markers.
-    pub value: Bytes,
+    pub value: Payload,
 }
 
 impl<'de> Deserialize<'de> for Slot {
@@ -70,15 +116,31 @@ impl<'de> Visitor<'de> for SlotVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Slot, E> {
-        Ok(Slot::Value(Bytes::copy_from_slice(text.as_bytes())))
+        Ok(Slot::Value(Payload::Text(text.to_owned())))
     }
 
     fn visit_string<E: de::Error>(self, text: String) -> Result<Slot, E> {
-        Ok(Slot::Value(text.into()))
+        Ok(Slot::Value(Payload::Text(text)))
+    }
+
+    fn visit_bool<E: de::Error>(self, on: bool) -> Result<Slot, E> {
+        Ok(Slot::Value(Payload::Plain(on.to_string())))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Slot, E> {
+        Ok(Slot::Value(Payload::Plain(number.to_string())))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Slot, E> {
+        Ok(Slot::Value(Payload::Plain(number.to_string())))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Slot, E> {
+        Ok(Slot::Value(Payload::Plain(format!("{number:?}"))))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot, A::Error> {
-        base64_of(map).map(Slot::Value)
+        base64_of(map).map(|bytes| Slot::Value(Payload::Bytes(bytes)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Slot, A::Error> {
@@ -127,7 +189,7 @@ impl<'de> Visitor<'de> for VersionVisitor {
             match key.as_str() {
                 "ts" if timestamp.is_none() => timestamp = Some(map.next_value::<i64>()?),
                 "v" if value.is_none() => match map.next_value::<Slot>()? {
-                    Slot::Value(bytes) => value = Some(bytes),
+                    Slot::Value(payload) => value = Some(payload),
                     _ => return Err(de::Error::custom("v is a text in quotes or {\"$b64\": \"...\"}")),
                 },
                 "del" if marker.is_none() => {
@@ -144,7 +206,7 @@ impl<'de> Visitor<'de> for VersionVisitor {
         let timestamp = super::check_timestamp(timestamp).map_err(de::Error::custom)?;
         match (value, marker) {
             (Some(value), None) => Ok(SlotVersion { timestamp, cell_type: CellType::Put, value }),
-            (None, Some(cell_type)) => Ok(SlotVersion { timestamp, cell_type, value: Bytes::new() }),
+            (None, Some(cell_type)) => Ok(SlotVersion { timestamp, cell_type, value: Payload::Bytes(Bytes::new()) }),
             _ => Err(de::Error::custom("a version has either v or del")),
         }
     }

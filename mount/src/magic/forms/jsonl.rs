@@ -2,15 +2,17 @@
 //! `{"ts": N, "v": "..."}` and `{"ts": N, "del": "column|version|family|family-version"}`, markers of a family under `family:`.
 
 use super::columns::ColumnNames;
-use super::json::{Slot, push_string, push_value};
+use super::json::{Payload, Slot, push_string, push_typed};
 use super::lines::{Line, Lines, overlong, without_byte_order_mark};
 use super::{BadHeader, Decoder, Encoder, Incoming, IncomingCell, LineSink, check_marker, check_row, type_word};
 use crate::names;
 use bytes::Bytes;
 use cellfs::cell::{Cell, CellType};
+use cellfs::schema::ColumnTypes;
 use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use std::fmt;
 use std::io::Write;
+use std::sync::Arc;
 
 /// How jsonl shows cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +27,15 @@ pub enum ValueForm {
 #[derive(Debug)]
 pub struct JsonlEncoder {
     form: ValueForm,
+    types: Arc<ColumnTypes>,
     /// The column last written of the row that is begun.
     begun: Option<Cell>,
 }
 
 impl JsonlEncoder {
-    /// In the given form.
-    pub fn new(form: ValueForm) -> JsonlEncoder {
-        JsonlEncoder { form, begun: None }
+    /// In the given form, of columns with these types.
+    pub fn new(form: ValueForm, types: Arc<ColumnTypes>) -> JsonlEncoder {
+        JsonlEncoder { form, types, begun: None }
     }
 
     fn cell(&mut self, cell: &Cell, out: &mut Vec<u8>) {
@@ -55,8 +58,9 @@ impl JsonlEncoder {
             push_name(&names::encode_column(cell.family(), cell.qualifier()), out);
             out.extend_from_slice(if self.form == ValueForm::Versions { b": [" } else { b": " });
         }
+        let of = self.types.get(cell.family(), cell.qualifier());
         if self.form == ValueForm::Newest {
-            push_value(cell.value(), out);
+            push_typed(cell.value(), of, out);
         } else {
             // Writing to memory cannot fail.
             let _ = write!(out, "{{\"ts\": {}, ", cell.timestamp());
@@ -64,7 +68,7 @@ impl JsonlEncoder {
                 let _ = write!(out, "\"del\": \"{}\"}}", type_word(cell.cell_type()));
             } else {
                 out.extend_from_slice(b"\"v\": ");
-                push_value(cell.value(), out);
+                push_typed(cell.value(), of, out);
                 out.push(b'}');
             }
         }
@@ -89,27 +93,41 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads `jsonl`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct JsonlDecoder {
     lines: Lines,
     columns: ColumnNames,
+    types: Arc<ColumnTypes>,
+}
+
+impl JsonlDecoder {
+    /// For columns with these types.
+    pub fn new(types: Arc<ColumnTypes>) -> JsonlDecoder {
+        JsonlDecoder { lines: Lines::default(), columns: ColumnNames::default(), types }
+    }
 }
 
 impl Decoder for JsonlDecoder {
     fn push(&mut self, data: &[u8], sink: &mut dyn LineSink) -> Result<(), BadHeader> {
-        let JsonlDecoder { lines, columns } = self;
-        lines.push(data, |number, line| take(number, line, columns, sink));
+        let JsonlDecoder { lines, columns, types } = self;
+        lines.push(data, |number, line| take(number, line, Columns { names: columns, types }, sink));
         Ok(())
     }
 
     fn finish(&mut self, sink: &mut dyn LineSink) -> Result<(), BadHeader> {
-        let JsonlDecoder { lines, columns } = self;
-        lines.finish(|number, line| take(number, line, columns, sink));
+        let JsonlDecoder { lines, columns, types } = self;
+        lines.finish(|number, line| take(number, line, Columns { names: columns, types }, sink));
         Ok(())
     }
 }
 
-fn take(number: u64, line: Line<'_>, columns: &mut ColumnNames, sink: &mut dyn LineSink) {
+/// What is known about columns while a line is read.
+struct Columns<'a> {
+    names: &'a mut ColumnNames,
+    types: &'a ColumnTypes,
+}
+
+fn take(number: u64, line: Line<'_>, columns: Columns<'_>, sink: &mut dyn LineSink) {
     let line = match line {
         Line::Whole(line) => without_byte_order_mark(number, line),
         Line::Overlong => return sink.reject(number, overlong()),
@@ -123,7 +141,7 @@ fn take(number: u64, line: Line<'_>, columns: &mut ColumnNames, sink: &mut dyn L
     }
 }
 
-fn parse(line: &[u8], columns: &mut ColumnNames) -> Result<Incoming, String> {
+fn parse(line: &[u8], columns: Columns<'_>) -> Result<Incoming, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(line);
     let record = RowSeed(columns).deserialize(&mut deserializer).map_err(|error| explain(&error))?;
     deserializer.end().map_err(|error| explain(&error))?;
@@ -141,7 +159,7 @@ pub fn explain(error: &serde_json::Error) -> String {
 }
 
 /// Reads the object of a row.
-struct RowSeed<'a>(&'a mut ColumnNames);
+struct RowSeed<'a>(Columns<'a>);
 
 impl<'de> DeserializeSeed<'de> for RowSeed<'_> {
     type Value = Incoming;
@@ -159,6 +177,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Incoming, A::Error> {
+        let RowSeed(columns) = self;
         let (mut row, mut cells) = (None, None);
         while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
             match key.as_ref() {
@@ -169,7 +188,11 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
                     check_row(&key).map_err(de::Error::custom)?;
                     row = Some(Bytes::copy_from_slice(&key));
                 }
-                "cells" if cells.is_none() => cells = Some(map.next_value_seed(CellsSeed(&mut *self.0))?),
+                "cells" if cells.is_none() => {
+                    cells = Some(
+                        map.next_value_seed(CellsSeed(Columns { names: &mut *columns.names, types: columns.types }))?,
+                    )
+                }
                 _ => return Err(de::Error::custom(format!("there is no {key:?} in a row, or it is there twice"))),
             }
         }
@@ -182,7 +205,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
 }
 
 /// Reads the object of a row's cells.
-struct CellsSeed<'a>(&'a mut ColumnNames);
+struct CellsSeed<'a>(Columns<'a>);
 
 impl<'de> DeserializeSeed<'de> for CellsSeed<'_> {
     type Value = Vec<IncomingCell>;
@@ -200,19 +223,28 @@ impl<'de> Visitor<'de> for CellsSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let CellsSeed(columns) = self;
         let mut cells = Vec::new();
         while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
-            let (family, qualifier) = self.0.column(name.as_bytes(), decode_column).map_err(de::Error::custom)?;
+            let (family, qualifier) =
+                columns.names.column(name.as_bytes(), decode_column).map_err(de::Error::custom)?;
+            let of = columns.types.get(&family, &qualifier);
+            let resolve =
+                |payload: Payload| payload.bytes(of).map_err(|reason| de::Error::custom(format!("{name}: {reason}")));
             let mut add = |timestamp, cell_type, value| {
                 let (family, qualifier) = (family.clone(), qualifier.clone());
                 cells.push(IncomingCell { family, qualifier, timestamp, cell_type, value });
             };
             match map.next_value()? {
-                Slot::Value(value) => add(None, CellType::Put, value),
+                Slot::Value(payload) => add(None, CellType::Put, resolve(payload)?),
                 Slot::Null => return Err(de::Error::custom(format!("{name} is null: an absent cell is left out"))),
                 Slot::Versions(versions) => {
                     for version in versions {
-                        add(Some(version.timestamp), version.cell_type, version.value);
+                        let value = match version.cell_type {
+                            CellType::Put => resolve(version.value)?,
+                            _ => Bytes::new(),
+                        };
+                        add(Some(version.timestamp), version.cell_type, value);
                     }
                 }
             }

@@ -15,13 +15,16 @@ mod tsv;
 
 pub use cells::{CellsDecoder, CellsEncoder};
 pub use csv::{CsvDecoder, CsvEncoder};
-pub use json::{Slot, SlotVersion, push_string, push_value};
+pub use json::{Payload, Slot, SlotVersion, push_string, push_typed, push_value};
 pub use jsonl::{JsonlDecoder, JsonlEncoder, ValueForm, explain};
 pub use tsv::{TsvDecoder, TsvEncoder};
 
 use super::node::ImportForm;
 use bytes::Bytes;
 use cellfs::cell::{Cell, CellType};
+use cellfs::schema::ColumnTypes;
+use cellfs::types::ColumnType;
+use std::sync::Arc;
 
 /// The longest line or CSV record that is taken, in bytes: the largest cell with every byte as `\xNN`, and some.
 pub const MAX_LINE: usize = 300 << 20;
@@ -89,14 +92,26 @@ pub trait Encoder: Send {
     fn end(&mut self, _out: &mut Vec<u8>) {}
 }
 
-/// The decoder of a form.
-pub fn decoder(form: ImportForm) -> Box<dyn Decoder> {
+/// The decoder of a form, for a table whose columns have these types. `cells` is bytes as they are.
+pub fn decoder(form: ImportForm, types: Arc<ColumnTypes>) -> Box<dyn Decoder> {
     match form {
-        ImportForm::Jsonl => Box::new(JsonlDecoder::default()),
+        ImportForm::Jsonl => Box::new(JsonlDecoder::new(types)),
         ImportForm::Cells => Box::new(CellsDecoder::default()),
-        ImportForm::Tsv => Box::new(TsvDecoder::default()),
-        ImportForm::Csv => Box::new(CsvDecoder::default()),
+        ImportForm::Tsv => Box::new(TsvDecoder::new(types)),
+        ImportForm::Csv => Box::new(CsvDecoder::new(types)),
     }
+}
+
+/// A field of tsv or csv in a column of type `of`.
+fn field_value(field: &[u8], of: Option<ColumnType>) -> Result<Bytes, String> {
+    let Some(of) = of else { return Ok(Bytes::copy_from_slice(field)) };
+    let text = std::str::from_utf8(field).map_err(|_| format!("{} is no text", field.escape_ascii()))?;
+    of.encode(text).map_err(|error| error.to_string())
+}
+
+/// A value as a field of tsv or csv; what is no value of its type is shown as the bytes it is.
+fn value_field(value: &Bytes, of: Option<ColumnType>) -> Bytes {
+    of.and_then(|of| of.decode(value).ok()).map_or_else(|| value.clone(), Bytes::from)
 }
 
 /// The word for a cell's type in `cells`, and for a marker's in jsonl.

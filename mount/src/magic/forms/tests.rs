@@ -17,7 +17,7 @@ impl LineSink for Collected {
 }
 
 fn read(form: ImportForm, text: &[u8], piece: usize) -> Result<Collected, BadHeader> {
-    let mut decoder = decoder(form);
+    let mut decoder = decoder(form, Arc::default());
     let mut found = Collected::default();
     for piece in text.chunks(piece.max(1)) {
         decoder.push(piece, &mut found)?;
@@ -81,7 +81,7 @@ fn example() -> Vec<Vec<Cell>> {
 
 #[test]
 fn forms_to_the_byte() {
-    let versions = text(encode(&mut JsonlEncoder::new(ValueForm::Versions), &example(), 1));
+    let versions = text(encode(&mut JsonlEncoder::new(ValueForm::Versions, Arc::default()), &example(), 1));
     assert_eq!(
         versions,
         "{\"row\": \"a%2Fb\", \"cells\": {\"cf:\": [{\"ts\": 9, \"del\": \"family\"}], \
@@ -91,7 +91,7 @@ fn forms_to_the_byte() {
     );
     let rows: Vec<Vec<Cell>> =
         example().into_iter().map(|row| row.into_iter().filter(|cell| !cell.is_delete()).collect()).collect();
-    let newest = text(encode(&mut JsonlEncoder::new(ValueForm::Newest), &rows, 10));
+    let newest = text(encode(&mut JsonlEncoder::new(ValueForm::Newest, Arc::default()), &rows, 10));
     assert_eq!(
         newest,
         "{\"row\": \"a%2Fb\", \"cells\": {\"cf:a\": \"x\\ty\\\\\\n\", \"cf:b%7E\": {\"$b64\": \"/ywi\"}}}\n\
@@ -104,9 +104,9 @@ fn forms_to_the_byte() {
          a/b\tcf:b~\t7\tput\t\\xFF,\"\n\\x00z\td:q\t1\tput\t\u{e4}\n"
     );
     let columns: Vec<(Bytes, Bytes)> = vec![("cf".into(), "a".into()), ("d".into(), "q".into())];
-    let tsv = text(encode(&mut TsvEncoder::new(columns.clone()), &rows, 1));
+    let tsv = text(encode(&mut TsvEncoder::new(columns.clone(), &ColumnTypes::default()), &rows, 1));
     assert_eq!(tsv, "row\tcf:a\td:q\na/b\tx\\ty\\\\\\n\t\n\\x00z\t\t\u{e4}\n");
-    let csv = text(encode(&mut CsvEncoder::new(columns), &rows, 1));
+    let csv = text(encode(&mut CsvEncoder::new(columns, &ColumnTypes::default()), &rows, 1));
     assert_eq!(csv, "row,cf:a,d:q\na/b,\"x\ty\\\n\",\n\u{0}z,,\u{e4}\n");
 }
 
@@ -274,7 +274,7 @@ proptest! {
         let found = read(ImportForm::Cells, &written, piece).unwrap();
         prop_assert_eq!(&found.rejects, &[]);
         prop_assert_eq!(as_cells(&found), all.clone());
-        let written = encode(&mut JsonlEncoder::new(ValueForm::Versions), &rows, part);
+        let written = encode(&mut JsonlEncoder::new(ValueForm::Versions, Arc::default()), &rows, part);
         let found = read(ImportForm::Jsonl, &written, piece).unwrap();
         prop_assert_eq!(&found.rejects, &[]);
         prop_assert_eq!(as_cells(&found), all);
@@ -299,8 +299,8 @@ proptest! {
         let sorted = |mut cells: Vec<Cell>| { cells.sort_by(cellfs::cell::compare); cells };
         for form in [ImportForm::Tsv, ImportForm::Csv] {
             let mut encoder: Box<dyn Encoder> = match form {
-                ImportForm::Tsv => Box::new(TsvEncoder::new(columns.clone())),
-                _ => Box::new(CsvEncoder::new(columns.clone())),
+                ImportForm::Tsv => Box::new(TsvEncoder::new(columns.clone(), &ColumnTypes::default())),
+                _ => Box::new(CsvEncoder::new(columns.clone(), &ColumnTypes::default())),
             };
             let written = encode(encoder.as_mut(), &newest, part);
             let found = read(form, &written, piece).unwrap();

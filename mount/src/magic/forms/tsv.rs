@@ -4,9 +4,11 @@ use super::columns::Header;
 use super::csv::RowOfColumns;
 use super::escape::{push_escaped, unescape};
 use super::lines::{Line, Lines, overlong, without_byte_order_mark};
-use super::{BadHeader, Decoder, Encoder, Incoming, IncomingCell, LineSink, check_row};
+use super::{BadHeader, Decoder, Encoder, Incoming, IncomingCell, LineSink, check_row, field_value};
 use bytes::Bytes;
 use cellfs::cell::{Cell, CellType};
+use cellfs::schema::ColumnTypes;
+use std::sync::Arc;
 
 /// Writes `tsv`.
 #[derive(Debug)]
@@ -15,9 +17,9 @@ pub struct TsvEncoder {
 }
 
 impl TsvEncoder {
-    /// The rows as these columns.
-    pub fn new(columns: Vec<(Bytes, Bytes)>) -> TsvEncoder {
-        TsvEncoder { row: RowOfColumns::new(columns) }
+    /// The rows as these columns, which have these types.
+    pub fn new(columns: Vec<(Bytes, Bytes)>, types: &ColumnTypes) -> TsvEncoder {
+        TsvEncoder { row: RowOfColumns::new(columns, types) }
     }
 }
 
@@ -46,22 +48,30 @@ impl Encoder for TsvEncoder {
 }
 
 /// Reads `tsv`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TsvDecoder {
     lines: Lines,
     header: Option<Result<Header, BadHeader>>,
+    types: Arc<ColumnTypes>,
+}
+
+impl TsvDecoder {
+    /// For columns with these types.
+    pub fn new(types: Arc<ColumnTypes>) -> TsvDecoder {
+        TsvDecoder { lines: Lines::default(), header: None, types }
+    }
 }
 
 impl Decoder for TsvDecoder {
     fn push(&mut self, data: &[u8], sink: &mut dyn LineSink) -> Result<(), BadHeader> {
-        let TsvDecoder { lines, header } = self;
-        lines.push(data, |number, line| take(number, line, header, sink));
+        let TsvDecoder { lines, header, types } = self;
+        lines.push(data, |number, line| take(number, line, (header, types), sink));
         verdict(header)
     }
 
     fn finish(&mut self, sink: &mut dyn LineSink) -> Result<(), BadHeader> {
-        let TsvDecoder { lines, header } = self;
-        lines.finish(|number, line| take(number, line, header, sink));
+        let TsvDecoder { lines, header, types } = self;
+        lines.finish(|number, line| take(number, line, (header, types), sink));
         verdict(header)
     }
 }
@@ -73,14 +83,21 @@ fn verdict(header: &Option<Result<Header, BadHeader>>) -> Result<(), BadHeader> 
     }
 }
 
-fn take(number: u64, line: Line<'_>, header: &mut Option<Result<Header, BadHeader>>, sink: &mut dyn LineSink) {
+fn take(
+    number: u64,
+    line: Line<'_>,
+    (header, types): (&mut Option<Result<Header, BadHeader>>, &ColumnTypes),
+    sink: &mut dyn LineSink,
+) {
     let line = match line {
         Line::Whole(line) => without_byte_order_mark(number, line),
         Line::Overlong => return sink.reject(number, overlong()),
     };
     match header {
         _ if line.is_empty() => {}
-        None => *header = Some(parse_header(line).map_err(|reason| BadHeader(format!("line {number}: {reason}")))),
+        None => {
+            *header = Some(parse_header(line, types).map_err(|reason| BadHeader(format!("line {number}: {reason}"))))
+        }
         Some(Err(_)) => {}
         Some(Ok(header)) => match parse(line, header) {
             Ok(record) => sink.record(number, record),
@@ -89,9 +106,9 @@ fn take(number: u64, line: Line<'_>, header: &mut Option<Result<Header, BadHeade
     }
 }
 
-fn parse_header(line: &[u8]) -> Result<Header, String> {
+fn parse_header(line: &[u8], types: &ColumnTypes) -> Result<Header, String> {
     let fields = line.split(|b| *b == b'\t').map(unescape).collect::<Result<Vec<_>, _>>()?;
-    Header::parse(fields.iter().map(|field| field.as_ref()))
+    Header::parse(fields.iter().map(|field| field.as_ref()), types)
 }
 
 fn parse(line: &[u8], header: &Header) -> Result<Incoming, String> {
@@ -100,7 +117,7 @@ fn parse(line: &[u8], header: &Header) -> Result<Incoming, String> {
         return Err(format!("{count} fields where the header has {}", header.fields.len()));
     }
     let mut record = Incoming { row: Bytes::new(), cells: Vec::with_capacity(count - 1) };
-    for (field, column) in line.split(|b| *b == b'\t').zip(&header.fields) {
+    for ((field, column), of) in line.split(|b| *b == b'\t').zip(&header.fields).zip(&header.types) {
         let value = unescape(field)?;
         match column {
             None => {
@@ -113,7 +130,7 @@ fn parse(line: &[u8], header: &Header) -> Result<Incoming, String> {
                 qualifier: qualifier.clone(),
                 timestamp: None,
                 cell_type: CellType::Put,
-                value: Bytes::copy_from_slice(&value),
+                value: field_value(&value, *of)?,
             }),
         }
     }

@@ -31,7 +31,7 @@ impl Importer {
     pub fn new(table: Arc<dyn Table>, form: ImportForm) -> Importer {
         let descriptor = table.descriptor();
         Importer {
-            decoder: forms::decoder(form),
+            decoder: forms::decoder(form, Arc::new(descriptor.column_types())),
             lines: LinesIntoBatches {
                 table: TableHandle(table),
                 descriptor,

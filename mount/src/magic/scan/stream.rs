@@ -71,13 +71,14 @@ impl ScanFile {
 
     fn start(&self) -> FsResult<Run> {
         let hooks = self.hooks.hides_any(self.table.id()).then(|| Arc::clone(&self.hooks));
+        let types = Arc::new(self.table.descriptor().column_types());
         let encoder: Box<dyn Encoder> = match self.form {
             ScanForm::Keys => Box::new(KeysEncoder::default()),
             ScanForm::Count => Box::new(CountEncoder::default()),
-            ScanForm::Jsonl => Box::new(JsonlEncoder::new(self.versions)),
+            ScanForm::Jsonl => Box::new(JsonlEncoder::new(self.versions, types)),
             ScanForm::Cells => Box::new(CellsEncoder),
-            ScanForm::Tsv => Box::new(TsvEncoder::new(self.columns.clone())),
-            ScanForm::Csv => Box::new(CsvEncoder::new(self.columns.clone())),
+            ScanForm::Tsv => Box::new(TsvEncoder::new(self.columns.clone(), &types)),
+            ScanForm::Csv => Box::new(CsvEncoder::new(self.columns.clone(), &types)),
         };
         let encoder = match (hooks, &self.viewer) {
             (None, None) => encoder,
