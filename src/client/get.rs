@@ -1,5 +1,6 @@
 //! Reading one row, and what reads return.
 
+use super::filter::Filter;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -94,6 +95,8 @@ pub struct Get {
     pub store_limit: Option<usize>,
     /// Cells per family to skip first.
     pub store_offset: usize,
+    /// What to leave out.
+    pub filter: Option<Filter>,
     /// False keeps blocks that are read out of the block cache.
     pub cache_blocks: bool,
 }
@@ -108,6 +111,7 @@ impl Get {
             time_range: TimeRange::ALL,
             store_limit: None,
             store_offset: 0,
+            filter: None,
             cache_blocks: true,
         }
     }
@@ -123,6 +127,13 @@ impl Get {
     #[must_use]
     pub fn family(mut self, family: impl Into<Bytes>) -> Get {
         self.columns.add_family(family);
+        self
+    }
+
+    /// Sets the filter.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Get {
+        self.filter = Some(filter);
         self
     }
 

@@ -1,6 +1,7 @@
 //! HBase's request types and the traits [`Table`] and [`Admin`]: what a user of the data model sees, whatever stores the cells.
 
 mod admin;
+mod filter;
 mod get;
 mod mutation;
 mod scan;
@@ -11,6 +12,7 @@ pub use admin::{
     Admin, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo, TableAttributes, TableName,
     TableStatistics, check_namespace_name,
 };
+pub use filter::{BitOperator, Comparator, Comparison, Filter, FilterRowRange, ListOperator, SingleColumnValue};
 pub use get::{ColumnSelection, Get, RowResult, TimeRange};
 pub use mutation::{
     Append, CheckAndMutate, CompareOperator, Condition, Delete, DeleteMarker, Increment, Mutation, MutationOutcome,

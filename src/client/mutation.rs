@@ -1,5 +1,6 @@
 //! What changes rows: Put, Delete, Increment, Append, atomic groups of them, and checks in front of them.
 
+use super::filter::Filter;
 use super::get::TimeRange;
 use crate::cell::Tag;
 use crate::schema::Durability;
@@ -255,6 +256,13 @@ pub enum Condition {
         /// The supplied value.
         value: Option<Bytes>,
         /// Which cell counts.
+        time_range: TimeRange,
+    },
+    /// True if a get of the row with this filter returns anything.
+    Filter {
+        /// The filter.
+        filter: Filter,
+        /// Which cells count.
         time_range: TimeRange,
     },
     /// True if the column's newest visible value is exactly this, or absent for `None`; several are and-ed. Used by `$if`.

@@ -1,5 +1,6 @@
 //! Reading a range of rows.
 
+use super::filter::Filter;
 use super::get::{ColumnSelection, TimeRange};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub struct Scan {
     pub store_limit: Option<usize>,
     /// Cells per row and family to skip first.
     pub store_offset: usize,
+    /// What to leave out. One filter serves the whole scan, whatever regions it crosses; HBase starts it anew in each region.
+    pub filter: Option<Filter>,
     /// False keeps blocks that are read out of the block cache.
     pub cache_blocks: bool,
 }
@@ -63,6 +66,7 @@ impl Scan {
             first_cell_only: false,
             store_limit: None,
             store_offset: 0,
+            filter: None,
             cache_blocks: true,
         }
     }

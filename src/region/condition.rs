@@ -27,6 +27,14 @@ impl Region {
                 get.time_range = *time_range;
                 self.check_column(&get, *operator, value.as_deref(), now)
             }
+            Condition::Filter { filter, time_range } => {
+                let mut get = Get::new(row.clone()).filter(filter.clone());
+                get.time_range = *time_range;
+                let found = self.get_locked(&get, now)?;
+                // As in HBase the first cell's timestamp counts, not the newest.
+                let timestamp = found.cells.first().map(crate::cell::Cell::timestamp);
+                Ok(Checked { matches: timestamp.is_some(), timestamp })
+            }
             Condition::AllEqual(columns) => self.check_all_equal(row, columns, now),
         }
     }

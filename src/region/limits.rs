@@ -160,6 +160,7 @@ pub fn check_put_request(table: &TableDescriptor, limits: &RequestLimits, put: &
 pub fn check_condition(table: &TableDescriptor, condition: &Condition) -> Result<()> {
     match condition {
         Condition::Column { family, .. } => check_family(table, family),
+        Condition::Filter { .. } => Ok(()),
         Condition::AllEqual(columns) => columns.iter().try_for_each(|(family, _, _)| check_family(table, family)),
     }
 }

@@ -3,7 +3,7 @@
 use super::Region;
 use crate::client::{ColumnSelection, Get, ResultScanner, RowResult, Scan};
 use crate::error::Result;
-use crate::scanner::{RegionScanOptions, RegionScanner, RowRange, StoreScan};
+use crate::scanner::{RegionScanOptions, RegionScanner, RowRange, StoreScan, compile_filter};
 use crate::schema::ROW_ATTRIBUTES_FAMILY;
 use crate::store::StoreView;
 use std::sync::atomic::Ordering;
@@ -93,5 +93,6 @@ fn read_row(get: &Get, views: &[StoreView], read_point: u64, now: i64) -> Result
         // Most lookups of absent rows end here, spared by row filters and blooms.
         return Ok(RowResult::default());
     }
-    Ok(RegionScanner::new(stores, options).next()?.unwrap_or_default())
+    let filter = get.filter.as_ref().map(|filter| compile_filter(filter, false)).transpose()?;
+    Ok(RegionScanner::new(stores, options).with_filter(filter).next()?.unwrap_or_default())
 }

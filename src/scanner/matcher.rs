@@ -2,11 +2,13 @@
 
 use super::columns::{ColumnTracker, VersionRules};
 use super::deletes::{DeleteResult, DeleteTracker};
+use super::filter::{BoxedFilter, ReturnCode};
 use super::losses::{LossReason, LossTracker, Losses};
 use super::new_version_behavior::NewVersionBehaviorTracker;
 use super::{FamilyRules, ScanPolicy, StoreScan};
 use crate::cell::{Cell, tag_type};
 use crate::client::TimeRange;
+use crate::error::Result;
 use crate::schema::KeepDeletedCells;
 
 /// What to do with a cell and where to go then.
@@ -18,6 +20,8 @@ pub(super) enum MatchCode {
     Skip,
     SeekNextColumn,
     SeekNextRow,
+    /// To where the filter says.
+    SeekNextUsingHint,
 }
 
 /// Columns, versions and deletes of the row.
@@ -80,6 +84,26 @@ impl Trackers {
     }
 }
 
+/// Versions of one column that have passed a filter.
+#[derive(Debug)]
+struct PassedVersions {
+    limit: u32,
+    qualifier: Option<Vec<u8>>,
+    count: u32,
+}
+
+impl PassedVersions {
+    /// Counts a cell; true if it is one too many of its column.
+    fn exceed(&mut self, cell: &Cell) -> bool {
+        if self.qualifier.as_deref() != Some(cell.qualifier()) {
+            self.qualifier = Some(cell.qualifier().to_vec());
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(1);
+        self.count > self.limit
+    }
+}
+
 /// Judges the cells of one family, row by row.
 #[derive(Debug)]
 pub(super) struct QueryMatcher {
@@ -88,6 +112,8 @@ pub(super) struct QueryMatcher {
     time_range: TimeRange,
     oldest_unexpired: i64,
     trackers: Trackers,
+    /// Versions that passed the filter, of the column they are of.
+    passed: PassedVersions,
     /// The row has nothing more to give.
     row_done: bool,
     /// Why the last cell was not included.
@@ -105,6 +131,12 @@ impl QueryMatcher {
             ScanPolicy::Raw => scan.max_versions,
             ScanPolicy::Retain { .. } | ScanPolicy::DropDeletes { .. } => rules.versions,
         };
+        // Before a filter all versions count that the family keeps (HBASE-17125).
+        let versions_to_check = match scan.policy {
+            ScanPolicy::User if scan.filtered => rules.versions,
+            ScanPolicy::Raw if scan.filtered => u32::MAX,
+            _ => versions,
+        };
         let columns = scan.columns.clone().filter(|columns| !columns.is_empty());
         let trackers = if rules.new_version_behavior && scan.policy != ScanPolicy::Raw {
             Trackers::BySequenceId(NewVersionBehaviorTracker::new(
@@ -115,7 +147,8 @@ impl QueryMatcher {
                 columns,
             ))
         } else {
-            let rules = VersionRules { max_versions: versions, min_versions: rules.min_versions, oldest_unexpired };
+            let rules =
+                VersionRules { max_versions: versions_to_check, min_versions: rules.min_versions, oldest_unexpired };
             let columns = match columns {
                 None => ColumnTracker::wildcard(rules),
                 Some(columns) => ColumnTracker::explicit(rules, columns),
@@ -128,6 +161,7 @@ impl QueryMatcher {
             time_range: scan.time_range,
             oldest_unexpired,
             trackers,
+            passed: PassedVersions { limit: versions, qualifier: None, count: 0 },
             row_done: false,
             reason: LossReason::Marker,
             losses: LossTracker::default(),
@@ -144,6 +178,7 @@ impl QueryMatcher {
             Trackers::BySequenceId(tracker) => tracker.reset(),
         }
         self.row_done = false;
+        self.passed.qualifier = None;
         self.losses.start_row();
     }
 
@@ -159,8 +194,21 @@ impl QueryMatcher {
         self.losses.losses()
     }
 
-    /// The fate of the next cell of the row.
-    pub(super) fn judge(&mut self, cell: &Cell) -> MatchCode {
+    /// The fate of the next cell of the row. `filter` is asked of cells that everything else lets through; compactions have none.
+    pub(super) fn judge(&mut self, cell: &Cell, filter: Option<&mut BoxedFilter>) -> Result<MatchCode> {
+        let code = self.judge_unfiltered(cell);
+        let included =
+            matches!(code, MatchCode::Include | MatchCode::IncludeAndSeekNextColumn | MatchCode::IncludeAndSeekNextRow);
+        match filter {
+            Some(filter) if included => {
+                let answer = filter.filter_cell(cell)?;
+                Ok(self.merge_filter_answer(cell, code, answer))
+            }
+            _ => Ok(code),
+        }
+    }
+
+    fn judge_unfiltered(&mut self, cell: &Cell) -> MatchCode {
         match self.policy {
             ScanPolicy::User => self.judge_for_user(cell),
             ScanPolicy::Raw => self.check_first(cell).unwrap_or_else(|| self.match_column(cell)),
@@ -190,7 +238,7 @@ impl QueryMatcher {
                 self.losses.keep(cell);
                 self.reason = LossReason::Superseded;
             }
-            MatchCode::Skip | MatchCode::SeekNextColumn | MatchCode::SeekNextRow => {
+            MatchCode::Skip | MatchCode::SeekNextColumn | MatchCode::SeekNextRow | MatchCode::SeekNextUsingHint => {
                 self.losses.lose(cell, self.reason);
             }
         }
@@ -303,6 +351,36 @@ impl QueryMatcher {
             MatchCode::Include => self.trackers.check_versions(cell, false),
             other => other,
         }
+    }
+
+    /// What `code`, which includes the cell, becomes by the filter's answer (HBase `UserScanQueryMatcher.mergeFilterResponse`). Versions that pass
+    /// are counted against what the request asks for.
+    fn merge_filter_answer(&mut self, cell: &Cell, code: MatchCode, answer: ReturnCode) -> MatchCode {
+        let code = match (answer, code) {
+            (ReturnCode::Include, code) => code,
+            (ReturnCode::Skip, MatchCode::Include) => return MatchCode::Skip,
+            (ReturnCode::Skip, MatchCode::IncludeAndSeekNextColumn) => return MatchCode::SeekNextColumn,
+            (ReturnCode::NextRow, _)
+            | (ReturnCode::Skip | ReturnCode::NextColumn, MatchCode::IncludeAndSeekNextRow) => {
+                return MatchCode::SeekNextRow;
+            }
+            (ReturnCode::Skip | ReturnCode::NextColumn, _) => return self.trackers.next_row_or_next_column(cell),
+            (ReturnCode::SeekNextUsingHint, _) => return MatchCode::SeekNextUsingHint,
+            (ReturnCode::IncludeAndNextColumn, MatchCode::Include) => MatchCode::IncludeAndSeekNextColumn,
+            (ReturnCode::IncludeAndNextColumn, code) => code,
+            (ReturnCode::IncludeAndSeekNextRow, _) => MatchCode::IncludeAndSeekNextRow,
+        };
+        let too_many = self.passed.exceed(cell);
+        let code = match (too_many, code) {
+            (false, code) => code,
+            (true, MatchCode::IncludeAndSeekNextRow) => MatchCode::SeekNextRow,
+            (true, _) => MatchCode::SeekNextColumn,
+        };
+        if matches!(code, MatchCode::IncludeAndSeekNextColumn | MatchCode::SeekNextColumn) {
+            // The trackers are done with the column; the code stands (HBASE-19749).
+            self.trackers.next_row_or_next_column(cell);
+        }
+        code
     }
 
     fn check_versions(&mut self, cell: &Cell, ignore_count: bool) -> MatchCode {

@@ -6,6 +6,7 @@
 
 mod columns;
 mod deletes;
+mod filter;
 mod heap;
 mod losses;
 mod matcher;
@@ -19,6 +20,7 @@ mod store_scanner;
 #[cfg(test)]
 mod tests;
 
+pub use filter::{BoxedFilter, CellFilter, ReturnCode, compile as compile_filter};
 pub use losses::Losses;
 pub use range::RowRange;
 pub use region_scanner::{RegionScanOptions, RegionScanner};

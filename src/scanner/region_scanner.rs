@@ -1,10 +1,11 @@
 //! The rows of a region, joined from its families (HBase `RegionScannerImpl`, `ReversedRegionScannerImpl`).
 
+use super::filter::BoxedFilter;
 use super::range::RowRange;
 use super::store_scanner::StoreScanner;
 use crate::cell::Cell;
 use crate::client::{ResultScanner, RowResult, Scan};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::ops::Bound;
 
 /// How a region is scanned.
@@ -53,10 +54,15 @@ pub struct RegionScanner {
     options: RegionScanOptions,
     opened: bool,
     rows: u64,
+    filter: Option<BoxedFilter>,
+    /// No row that follows can pass the filter.
+    filter_done: bool,
     /// The row being given out in parts, and the store that is next to give.
     row: Vec<u8>,
     store: usize,
     in_row: bool,
+    /// A part of the row has been given out.
+    row_counted: bool,
     /// A cell that was taken to learn whether a full batch is the last of its row.
     ahead: Option<Cell>,
 }
@@ -64,7 +70,31 @@ pub struct RegionScanner {
 impl RegionScanner {
     /// A scanner over `stores`, which are in the order of their families' names. Nothing is read yet.
     pub fn new(stores: Vec<StoreScanner>, options: RegionScanOptions) -> RegionScanner {
-        RegionScanner { stores, options, opened: false, rows: 0, row: Vec::new(), store: 0, in_row: false, ahead: None }
+        RegionScanner {
+            stores,
+            options,
+            opened: false,
+            rows: 0,
+            filter: None,
+            filter_done: false,
+            row: Vec::new(),
+            store: 0,
+            in_row: false,
+            row_counted: false,
+            ahead: None,
+        }
+    }
+
+    /// Leaves out what `filter` leaves out; it must have been made for the direction of the scan. The stores' scans must be marked as filtered.
+    #[must_use]
+    pub fn with_filter(mut self, filter: Option<BoxedFilter>) -> RegionScanner {
+        self.filter = filter;
+        self
+    }
+
+    /// Gives the filter back, to go on with in the next region.
+    pub fn take_filter(&mut self) -> Option<BoxedFilter> {
+        self.filter.take()
     }
 
     fn open(&mut self) -> Result<()> {
@@ -99,6 +129,7 @@ impl RegionScanner {
         }
         self.in_row = found && self.options.range.contains(&self.row);
         self.store = 0;
+        self.row_counted = false;
         Ok(self.in_row)
     }
 
@@ -111,7 +142,7 @@ impl RegionScanner {
         let alone = self.stores.len() == 1;
         while let Some(store) = self.stores.get_mut(self.store) {
             if (alone || store.stands_on(&self.row)?)
-                && let Some(cell) = store.next_cell()?
+                && let Some(cell) = store.next_filtered_cell(self.filter.as_mut())?
             {
                 return Ok(Some(cell));
             }
@@ -121,9 +152,69 @@ impl RegionScanner {
         Ok(None)
     }
 
+    /// True if the filter leaves out the row by its key. HBase asks it again for each part of a row.
+    fn filter_row_key(&mut self) -> Result<bool> {
+        let Some(filter) = &mut self.filter else { return Ok(false) };
+        if !filter.filter_all_remaining() && !filter.filter_row_key(&self.row)? {
+            return Ok(false);
+        }
+        if filter.filter_all_remaining() {
+            self.filter_done = true;
+            return Ok(true);
+        }
+        // HBase shows the filter the cells of a row that it has refused, but not in a reversed scan.
+        if self.options.reversed {
+            self.leave_row()?;
+        } else {
+            while self.next_cell()?.is_some() {}
+        }
+        self.reset_filter();
+        Ok(true)
+    }
+
+    /// Asks the filter about what was gathered of the row.
+    fn filter_part(&mut self, cells: &mut Vec<Cell>, full: bool) -> Result<()> {
+        let Some(filter) = &mut self.filter else { return Ok(()) };
+        if full {
+            return match filter.has_filter_row() {
+                true => Err(Error::invalid("a filter that decides over whole rows cannot go with a batch")),
+                false => Ok(()),
+            };
+        }
+        if cells.is_empty() {
+            return Ok(());
+        }
+        if filter.has_filter_row() {
+            filter.filter_row_cells(cells);
+        }
+        if !cells.is_empty() && filter.filter_row() {
+            cells.clear();
+        }
+        Ok(())
+    }
+
+    /// A row is over.
+    fn reset_filter(&mut self) {
+        if let Some(filter) = &mut self.filter {
+            filter.reset();
+            self.filter_done = filter.filter_all_remaining();
+        }
+    }
+
+    fn leave_row(&mut self) -> Result<()> {
+        self.in_row = false;
+        self.ahead = None;
+        for store in &mut self.stores {
+            store.skip_row(&self.row)?;
+        }
+        Ok(())
+    }
+
     /// The rest of the row, up to a batch.
     fn take_part(&mut self) -> Result<RowResult> {
-        let most = if self.options.first_cell_only { 1 } else { self.options.batch.unwrap_or(usize::MAX).max(1) };
+        let whole = self.filter.as_ref().is_some_and(|filter| filter.has_filter_row());
+        let batch = self.options.batch.filter(|_| !self.options.first_cell_only).map_or(usize::MAX, |most| most.max(1));
+        let most = if self.options.first_cell_only && !whole { 1 } else { batch };
         let mut cells = Vec::new();
         while let Some(cell) = self.next_cell()? {
             cells.push(cell);
@@ -131,13 +222,16 @@ impl RegionScanner {
                 break;
             }
         }
+        let full = cells.len() >= batch;
+        self.filter_part(&mut cells, full)?;
         if self.options.first_cell_only {
-            self.in_row = false;
-            for store in &mut self.stores {
-                store.skip_row(&self.row)?;
-            }
+            cells.truncate(1);
+            self.leave_row()?;
         } else if self.in_row {
             self.ahead = self.next_cell()?;
+        }
+        if !self.in_row {
+            self.reset_filter();
         }
         Ok(RowResult { partial: self.ahead.is_some(), cells })
     }
@@ -149,13 +243,17 @@ impl ResultScanner for RegionScanner {
             self.open()?;
         }
         loop {
-            let begins = !self.in_row;
-            if begins && !self.next_row()? {
+            if !self.in_row && (self.filter_done || !self.next_row()?) {
                 return Ok(None);
+            }
+            if self.filter_row_key()? {
+                self.in_row &= !self.filter_done;
+                continue;
             }
             let part = self.take_part()?;
             if !part.is_empty() {
-                self.rows += u64::from(begins);
+                self.rows += u64::from(!self.row_counted);
+                self.row_counted = true;
                 return Ok(Some(part));
             }
         }

@@ -100,6 +100,8 @@ pub struct StoreScan {
     pub store_offset: usize,
     /// Cells per row at most.
     pub store_limit: Option<usize>,
+    /// A filter looks at the cells before `max_versions` counts them.
+    pub filtered: bool,
 }
 
 impl StoreScan {
@@ -114,6 +116,7 @@ impl StoreScan {
             read_point,
             store_offset: get.store_offset,
             store_limit: get.store_limit,
+            filtered: get.filter.is_some(),
         })
     }
 
@@ -135,6 +138,7 @@ impl StoreScan {
             read_point,
             store_offset: scan.store_offset,
             store_limit: scan.store_limit,
+            filtered: scan.filter.is_some(),
         }))
     }
 
@@ -149,6 +153,7 @@ impl StoreScan {
             read_point: u64::MAX,
             store_offset: 0,
             store_limit: None,
+            filtered: false,
         }
     }
 }

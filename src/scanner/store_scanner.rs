@@ -1,10 +1,11 @@
 //! The cells of one family that a request sees or a compaction keeps (HBase `StoreScanner`).
 
+use super::filter::BoxedFilter;
 use super::heap::CellHeap;
 use super::losses::Losses;
 use super::matcher::{MatchCode, QueryMatcher};
 use super::store_scan::StoreScan;
-use crate::cell::{Cell, CellScanner};
+use crate::cell::{Cell, CellScanner, compare};
 use crate::error::Result;
 
 /// Cells to step over one by one before a seek is tried: most columns and rows are shorter, and a step is cheaper than a seek.
@@ -18,6 +19,10 @@ enum Pending {
     NextRow,
     /// Nowhere: the sources stand behind the row already.
     RowOver,
+    /// Nowhere: a hint has led to another row already.
+    OnOtherRow,
+    /// Nowhere: the filter wants nothing more of this family (HBase DONE_SCAN).
+    Closed,
 }
 
 /// A merge of sources of one family, matched against a [`StoreScan`], row by row.
@@ -86,12 +91,18 @@ impl StoreScanner {
     /// # Errors
     /// Those of reading the sources.
     pub fn row(&mut self) -> Result<Option<&[u8]>> {
+        if self.pending == Pending::Closed {
+            return Ok(None);
+        }
         self.finish_row()?;
         Ok(self.heap.peek()?.map(Cell::row))
     }
 
     /// True while the scanner is in `row`, or has it ahead.
     pub(super) fn stands_on(&mut self, row: &[u8]) -> Result<bool> {
+        if self.pending == Pending::Closed {
+            return Ok(false);
+        }
         if self.in_row {
             return Ok(self.row == row);
         }
@@ -111,11 +122,27 @@ impl StoreScanner {
     /// # Errors
     /// Those of reading the sources.
     pub fn next_cell(&mut self) -> Result<Option<Cell>> {
+        self.next_filtered_cell(None)
+    }
+
+    /// The next cell of the row ahead that passes the filter, in the form the filter gives it.
+    ///
+    /// # Errors
+    /// Those of reading the sources, and of the filter.
+    pub(super) fn next_filtered_cell(&mut self, mut filter: Option<&mut BoxedFilter>) -> Result<Option<Cell>> {
         loop {
+            // HBase asks this before each cell, that of the next row included; so a filter may close the family in the middle of a scan.
+            if let Some(filter) = &filter
+                && filter.filter_all_remaining()
+            {
+                self.leave_row();
+                self.pending = Pending::Closed;
+                return Ok(None);
+            }
             match self.pending {
                 Pending::Nothing => {}
                 Pending::NextColumn => self.go_to_next_column()?,
-                Pending::NextRow | Pending::RowOver => return Ok(None),
+                Pending::NextRow | Pending::RowOver | Pending::OnOtherRow | Pending::Closed => return Ok(None),
             }
             let entering = !self.in_row;
             if entering {
@@ -130,8 +157,20 @@ impl StoreScanner {
                 self.heap.pop()?;
                 continue;
             }
-            let code = self.matcher.judge(cell);
-            let Some(cell) = self.heap.pop()? else { continue };
+            let code = self.matcher.judge(cell, filter.as_deref_mut())?;
+            let Some(mut cell) = self.heap.pop()? else { continue };
+            if let Some(filter) = &filter {
+                match code {
+                    MatchCode::Include | MatchCode::IncludeAndSeekNextColumn | MatchCode::IncludeAndSeekNextRow => {
+                        cell = filter.transform_cell(cell);
+                    }
+                    MatchCode::SeekNextUsingHint => {
+                        self.follow_hint(&cell, filter.next_cell_hint(&cell))?;
+                        continue;
+                    }
+                    MatchCode::Skip | MatchCode::SeekNextColumn | MatchCode::SeekNextRow => {}
+                }
+            }
             if let Some(cell) = self.act(cell, code) {
                 return Ok(Some(cell));
             }
@@ -158,9 +197,26 @@ impl StoreScanner {
         self.matcher.losses()
     }
 
+    /// Goes where a filter says, if that is ahead in the direction of the scan; `cell` has been taken.
+    fn follow_hint(&mut self, cell: &Cell, hint: Option<Cell>) -> Result<()> {
+        match hint {
+            Some(hint) if !self.reversed && compare(&hint, cell).is_gt() => self.heap.reseek(&hint),
+            Some(hint) if self.reversed && compare(&hint, cell).is_lt() => {
+                self.pending = Pending::OnOtherRow;
+                if hint.row() >= &self.row[..] {
+                    return self.heap.retreat_from_row(&self.row);
+                }
+                let mut behind = hint.row().to_vec();
+                behind.push(0);
+                self.heap.seek_to_row_before(Some(&behind))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn act(&mut self, cell: Cell, code: MatchCode) -> Option<Cell> {
         match code {
-            MatchCode::Skip => return None,
+            MatchCode::Skip | MatchCode::SeekNextUsingHint => return None,
             MatchCode::SeekNextColumn => {
                 self.pending = Pending::NextColumn;
                 self.leaving = Some(cell);
@@ -230,8 +286,9 @@ impl StoreScanner {
             return Ok(());
         }
         let (in_row, over) = (self.in_row, self.pending == Pending::RowOver);
+        let on_other_row = self.pending == Pending::OnOtherRow;
         self.leave_row();
-        if !in_row {
+        if !in_row || on_other_row {
             return Ok(());
         }
         if self.reversed {

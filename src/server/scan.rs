@@ -5,7 +5,7 @@ use super::table_state::TableState;
 use crate::client::{ResultScanner, RowResult, Scan};
 use crate::error::{Error, Result};
 use crate::region::ReadPoint;
-use crate::scanner::{RegionScanner, RowRange};
+use crate::scanner::{BoxedFilter, RegionScanner, RowRange, compile_filter};
 use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(super) struct TableScanner {
     now: i64,
     rows_left: Option<u64>,
     current: Option<RegionScanner>,
+    /// Between two regions; else in `current`.
+    filter: Option<BoxedFilter>,
     /// True while the rest of a row is to come.
     in_row: bool,
     done: bool,
@@ -30,6 +32,7 @@ pub(super) struct TableScanner {
 impl TableScanner {
     pub(super) fn open(store: &Arc<StoreInner>, table: &Arc<TableState>, scan: Scan) -> Result<TableScanner> {
         let range = RowRange::of_scan(&scan);
+        let filter = scan.filter.as_ref().map(|filter| compile_filter(filter, scan.reversed)).transpose()?;
         let done = range.is_empty() || scan.limit == Some(0);
         let mut scanner = TableScanner {
             _store: Arc::clone(store),
@@ -40,6 +43,7 @@ impl TableScanner {
             rows_left: scan.limit,
             scan,
             current: None,
+            filter,
             in_row: false,
             done,
         };
@@ -71,7 +75,7 @@ impl TableScanner {
                 std::thread::yield_now();
                 continue;
             };
-            self.current = Some(scanner);
+            self.current = Some(scanner.with_filter(self.filter.take()));
             self.leave(region.start(), region.end());
             return Ok(());
         }
@@ -101,6 +105,8 @@ impl ResultScanner for TableScanner {
                     self.in_row = result.partial;
                     return Ok(Some(result));
                 }
+                self.filter = current.take_filter();
+                self.done |= self.filter.as_ref().is_some_and(|filter| filter.filter_all_remaining());
                 self.current = None;
             }
             if self.done || self.rows_left == Some(0) {

@@ -260,7 +260,10 @@ impl Table for TableHandle {
 
     fn exists(&self, get: &Get) -> Result<bool> {
         let mut narrow = get.clone();
-        narrow.store_limit = Some(1);
+        // A filter may have to see all of the row.
+        if get.filter.is_none() {
+            narrow.store_limit = Some(1);
+        }
         Ok(!self.get(&narrow)?.is_empty())
     }
 

@@ -11,6 +11,7 @@
 )]
 
 mod engine;
+mod filters;
 mod model;
 mod protocol;
 mod replay;

@@ -10,7 +10,9 @@ use cellfs::client::{
     MutationOutcome, Put, ResultScanner, RowMutations, RowResult, Scan, TimeRange, WriteTime,
 };
 use cellfs::memstore::{MemStore, Segment};
-use cellfs::scanner::{FamilyRules, RegionScanOptions, RegionScanner, RowRange, ScanPolicy, StoreScan, StoreScanner};
+use cellfs::scanner::{
+    FamilyRules, RegionScanOptions, RegionScanner, RowRange, ScanPolicy, StoreScan, StoreScanner, compile_filter,
+};
 use cellfs::schema::{BloomType, Compression, DataBlockEncoding};
 use cellfs::{Error, Result};
 use std::cmp::Ordering;
@@ -110,7 +112,9 @@ impl Model {
                 stores.push(self.store_scanner(family, &one));
             }
         }
-        Ok(RegionScanner::new(stores, RegionScanOptions::of_scan(scan, RowRange::of_scan(scan))))
+        let filter = scan.filter.as_ref().map(|filter| compile_filter(filter, scan.reversed)).transpose()?;
+        let options = RegionScanOptions::of_scan(scan, RowRange::of_scan(scan));
+        Ok(RegionScanner::new(stores, options).with_filter(filter))
     }
 
     fn read(&self, get: &Get) -> Result<Vec<Cell>> {
@@ -123,6 +127,7 @@ impl Model {
         scan.time_range = get.time_range;
         scan.store_limit = get.store_limit;
         scan.store_offset = get.store_offset;
+        scan.filter = get.filter.clone();
         scan.start_row = get.row.clone();
         scan.stop_row = get.row.clone();
         scan.include_stop = true;
@@ -384,8 +389,22 @@ impl Subject for Model {
     }
 
     fn check_and_mutate(&mut self, check: CheckAndMutate) -> Result<MutationOutcome> {
-        let Condition::Column { family, qualifier, operator, value, time_range } = &check.condition else {
-            return Err(Error::invalid("condition"));
+        if check.then.row != check.row {
+            return Err(Error::invalid("another row"));
+        }
+        let (family, qualifier, operator, value, time_range) = match &check.condition {
+            Condition::Column { family, qualifier, operator, value, time_range } => {
+                (family, qualifier, operator, value, time_range)
+            }
+            Condition::Filter { filter, time_range } => {
+                let mut get = Get::new(check.row.clone()).filter(filter.clone());
+                get.time_range = *time_range;
+                return match self.read(&get)?.first() {
+                    None => Ok(MutationOutcome::default()),
+                    Some(cell) => self.apply(&check.then, cell.timestamp()),
+                };
+            }
+            Condition::AllEqual(_) => return Err(Error::invalid("condition")),
         };
         self.check_family(family)?;
         let current = self.current(&check.row, family, qualifier, *time_range)?;

@@ -223,11 +223,24 @@ pub fn row_mutations(op: &Value, row: Option<&Bytes>) -> Parsed<RowMutations> {
 }
 
 pub fn check_and_mutate(op: &Value) -> Parsed<CheckAndMutate> {
-    if op.get("filter").is_some() {
-        return Err(Parse::Unsupported("check_and_mutate with a filter".into()));
-    }
     let row = bytes(&op["row"]);
-    let operator = match op["compare"].as_str().unwrap() {
+    let time_range = time_range(&op["time_range"])?;
+    let value = &op["value"];
+    let condition = match super::filters::filter(op)? {
+        Some(filter) => Condition::Filter { filter, time_range },
+        None => Condition::Column {
+            family: bytes(&op["family"]),
+            qualifier: bytes(&op["qualifier"]),
+            operator: compare_operator(&op["compare"]),
+            value: (!value.is_null()).then(|| bytes(value)),
+            time_range,
+        },
+    };
+    Ok(CheckAndMutate { condition, then: row_mutations(&op["then"], Some(&row))?, row })
+}
+
+pub fn compare_operator(name: &Value) -> CompareOperator {
+    match name.as_str().unwrap_or("EQUAL") {
         "LESS" => CompareOperator::Less,
         "LESS_OR_EQUAL" => CompareOperator::LessOrEqual,
         "EQUAL" => CompareOperator::Equal,
@@ -236,19 +249,7 @@ pub fn check_and_mutate(op: &Value) -> Parsed<CheckAndMutate> {
         "GREATER" => CompareOperator::Greater,
         "NO_OP" => CompareOperator::NoOp,
         other => panic!("unknown operator {other}"),
-    };
-    let value = &op["value"];
-    Ok(CheckAndMutate {
-        condition: Condition::Column {
-            family: bytes(&op["family"]),
-            qualifier: bytes(&op["qualifier"]),
-            operator,
-            value: (!value.is_null()).then(|| bytes(value)),
-            time_range: time_range(&op["time_range"])?,
-        },
-        then: row_mutations(&op["then"], Some(&row))?,
-        row,
-    })
+    }
 }
 
 fn columns(op: &Value) -> ColumnSelection {
@@ -276,9 +277,6 @@ fn store_offset(op: &Value) -> usize {
 
 /// The scan of a `get`: a get is a scan of one row, and here may carry what only scans carry.
 pub fn get(op: &Value) -> Parsed<Get> {
-    if op.get("filter").is_some() {
-        return Err(Parse::Unsupported(format!("filter {}", op["filter"]["type"])));
-    }
     if op.get("exists").is_some() {
         return Err(Parse::Unsupported("existence, which HBase answers above the region".into()));
     }
@@ -291,6 +289,7 @@ pub fn get(op: &Value) -> Parsed<Get> {
     get.time_range = time_range(&op["time_range"])?;
     get.store_limit = store_limit(op);
     get.store_offset = store_offset(op);
+    get.filter = super::filters::filter(op)?;
     Ok(get)
 }
 
@@ -315,12 +314,7 @@ pub fn scan(op: &Value) -> Parsed<Scan> {
             scan.family_time_ranges.insert(unescape(family).into(), time_range(range)?);
         }
     }
-    match op.get("filter").map(|filter| (filter["type"].as_str().unwrap(), filter)) {
-        None => {}
-        Some(("FirstKeyOnlyFilter", _)) => scan.first_cell_only = true,
-        Some(("PrefixFilter", filter)) if scan.prefix.is_empty() => scan.prefix = bytes(&filter["prefix"]),
-        Some((other, _)) => return Err(Parse::Unsupported(format!("filter {other}"))),
-    }
+    scan.filter = super::filters::filter(op)?;
     Ok(scan)
 }
 
