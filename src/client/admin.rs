@@ -1,8 +1,9 @@
 //! Namespaces, tables, regions: what exists, and work on it.
 
 use super::table::Table;
+use super::task::RunningTask;
 use crate::error::{Error, Result};
-use crate::schema::{NamespaceDescriptor, TableDescriptor};
+use crate::schema::{NamespaceDescriptor, StoreSettings, TableDescriptor};
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -277,6 +278,13 @@ pub trait Admin: Send + Sync {
     fn exchange_tables(&self, _one: &TableName, _other: &TableName) -> Result<()> {
         not_here("an exchange of tables")
     }
+
+    /// Flushes and compactions under way, oldest first.
+    fn running_tasks(&self) -> Vec<RunningTask>;
+    /// The store's own numbers.
+    fn settings(&self) -> StoreSettings;
+    /// Changes the store's numbers, at once and for later openings (HBase `Admin.updateConfiguration`).
+    fn update_settings(&self, settings: &StoreSettings) -> Result<()>;
 
     /// Everything acknowledged so far survives power loss once this returns.
     fn sync(&self) -> Result<()>;

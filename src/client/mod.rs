@@ -6,8 +6,9 @@ mod get;
 mod mutation;
 mod scan;
 mod table;
+mod task;
 
-pub use crate::schema::Durability;
+pub use crate::schema::{Durability, StoreSettings};
 pub use admin::{
     Admin, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo, TableAttributes, TableName,
     TableStatistics, check_namespace_name,
@@ -20,3 +21,4 @@ pub use mutation::{
 };
 pub use scan::Scan;
 pub use table::{ResultScanner, Table, TableView};
+pub use task::{RunningTask, TaskKind};

@@ -19,6 +19,8 @@ pub struct CompactionConfig {
     pub major_period_millis: i64,
     /// The share of the period by which stores differ, so that they do not all start at once (`hbase.hregion.majorcompaction.jitter`).
     pub major_jitter: f64,
+    /// The hours of the day (UTC, first inclusive, last exclusive, also over midnight) in which scheduled major compactions begin; `None` = any.
+    pub major_hours: Option<(u8, u8)>,
     /// Bytes per second that compactions write while no store is under pressure; 0 = no limit
     /// (`hbase.hstore.compaction.throughput.lower.bound`, 50 MB there: our machines have fewer cores).
     pub throttle_bytes_per_second: u64,
@@ -35,12 +37,22 @@ impl Default for CompactionConfig {
             blocking_files: 16,
             major_period_millis: 7 * 24 * 3600 * 1000,
             major_jitter: 0.5,
+            major_hours: None,
             throttle_bytes_per_second: 32 << 20,
         }
     }
 }
 
 impl CompactionConfig {
+    /// True if a scheduled major compaction may begin now.
+    pub fn is_major_hour(&self, now_millis: i64) -> bool {
+        let hour = now_millis.div_euclid(3_600_000).rem_euclid(24);
+        self.major_hours.is_none_or(|(from, to)| {
+            let (from, to) = (i64::from(from), i64::from(to));
+            if from <= to { (from..to).contains(&hour) } else { hour >= from || hour < to }
+        })
+    }
+
     /// The period of scheduled major compactions of the store whose oldest file is `seed`: the same for the same file, spread over
     /// period +- period * jitter. `None`: never.
     pub fn jittered_major_period(&self, seed: u64) -> Option<i64> {
@@ -55,5 +67,22 @@ impl CompactionConfig {
         let unit = (mixed >> 11) as f64 / (1u64 << 53) as f64;
         let period = self.major_period_millis as f64;
         Some((period + period * self.major_jitter * (2.0 * unit - 1.0)) as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_may_go_over_midnight() {
+        let at = |hours, hour: i64| {
+            let config = CompactionConfig { major_hours: hours, ..CompactionConfig::default() };
+            config.is_major_hour(1_764_460_800_000 + hour * 3_600_000)
+        };
+        assert!(at(None, 0) && at(None, 23));
+        assert!(at(Some((2, 6)), 2) && at(Some((2, 6)), 5) && !at(Some((2, 6)), 6) && !at(Some((2, 6)), 1));
+        assert!(at(Some((22, 4)), 23) && at(Some((22, 4)), 3) && !at(Some((22, 4)), 4) && !at(Some((22, 4)), 21));
+        assert!(at(Some((20, 24)), 23) && !at(Some((20, 24)), 0));
     }
 }

@@ -112,7 +112,7 @@ fn is_major_due(
         return false;
     };
     let Some(period) = config.jittered_major_period(seed) else { return false };
-    if now_millis.saturating_sub(oldest) <= period {
+    if now_millis.saturating_sub(oldest) <= period || !config.is_major_hour(now_millis) {
         return false;
     }
     match files {

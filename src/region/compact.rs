@@ -1,6 +1,8 @@
 //! Rewriting store files (HBase `HRegion.compact`, `Compactor`).
 
 use super::Region;
+use super::tasks::TaskGuard;
+use crate::client::TaskKind;
 use crate::compaction::{CompactionKind, CompactionRequest, Selection, expired_files, select};
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
@@ -173,8 +175,19 @@ impl Region {
         let bounds = RowBounds { start: self.start.clone(), end: self.end.clone() };
         let tags = inputs.iter().any(|view| view.file.reader().info().tags);
         let request = StoreFileRequest { max_sequence_id, major: all_files, tags };
-        let mut progress = |bytes| self.pace_compaction(bytes, store.files().len(), pace);
+        let task = self.begin_task(store, inputs, all_files);
+        let mut progress = |bytes| {
+            task.advance(bytes);
+            self.pace_compaction(bytes, store.files().len(), pace)
+        };
         write_store_file(context, &descriptor, &mut scanner, &bounds, request, &mut progress)
+    }
+
+    fn begin_task(&self, store: &HStore, inputs: &[StoreFileView], all_files: bool) -> TaskGuard<'_> {
+        let kind = if all_files { TaskKind::MajorCompaction } else { TaskKind::MinorCompaction };
+        let total = inputs.iter().map(|view| view.file.reader().info().uncompressed_bytes).sum();
+        let since = self.services.store.clock.monotonic();
+        self.services.tasks.begin(kind, &self.encoded_name, Some(store.family()), since, total)
     }
 
     /// Between megabytes: gives up when the region goes away, and keeps to the throttle.

@@ -1,6 +1,8 @@
 //! From memory to store files (HBase `HRegion.internalFlushcache`, `StoreFlusher`).
 
 use super::Region;
+use super::tasks::TaskGuard;
+use crate::client::TaskKind;
 use crate::error::Result;
 use crate::manifest::ManifestEdit;
 use crate::memstore::Segment;
@@ -116,9 +118,12 @@ impl Region {
         let mut edits = Vec::new();
         let mut files: Vec<StoreFileView> = Vec::with_capacity(snapshots.len());
         let mut written_ids = Vec::new();
+        let total = snapshots.iter().map(|snapshot| snapshot.segment.heap_bytes()).sum();
+        let task =
+            self.services.tasks.begin(TaskKind::Flush, &self.encoded_name, None, context.clock.monotonic(), total);
         let result = (|| {
             for snapshot in snapshots {
-                let written = self.write_snapshot(snapshot, smallest_read_point)?;
+                let written = self.write_snapshot(snapshot, smallest_read_point, &task)?;
                 snapshot.store.counters().expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
                 let family = snapshot.store.family().clone();
                 if let Some(since_millis) = written.losses.newest_moment {
@@ -147,7 +152,12 @@ impl Region {
         Ok(())
     }
 
-    fn write_snapshot(&self, snapshot: &Snapshot, smallest_read_point: u64) -> Result<WrittenStoreFile> {
+    fn write_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        smallest_read_point: u64,
+        task: &TaskGuard<'_>,
+    ) -> Result<WrittenStoreFile> {
         let context = &self.services.store;
         let descriptor = snapshot.store.descriptor();
         let rules = FamilyRules::of(&descriptor, context.clock.now_millis());
@@ -155,7 +165,10 @@ impl Region {
         let mut scanner = StoreScanner::new(vec![Box::new(snapshot.segment.scanner(u64::MAX))], &scan);
         let max_sequence_id = snapshot.segment.sequence_ids().map_or(0, |(_, max)| max);
         let request = StoreFileRequest { max_sequence_id, major: false, tags: snapshot.segment.has_tags() };
-        write_store_file(context, &descriptor, &mut scanner, &RowBounds::default(), request, &mut |_| Ok(()))
+        write_store_file(context, &descriptor, &mut scanner, &RowBounds::default(), request, &mut |bytes| {
+            task.advance(bytes);
+            Ok(())
+        })
     }
 
     fn publish(&self, snapshots: &[Snapshot], files: Vec<StoreFileView>, edits: &[ManifestEdit]) {

@@ -24,6 +24,7 @@ mod row_locks;
 mod services;
 mod split_point;
 mod statistics;
+mod tasks;
 mod write;
 
 pub use compact::{CompactionOutcome, CompactionPace};
@@ -40,6 +41,7 @@ pub use row_locks::{RowLockGuard, RowLocks};
 pub use services::{RegionConfig, RegionServices, WorkSignal};
 pub use split_point::split_threshold;
 pub use statistics::{TableCounters, table_statistics};
+pub use tasks::{MonitoredTask, TaskGuard, TaskMonitor};
 pub use write::{RegionCells, apply};
 
 use crate::error::{Error, Result};

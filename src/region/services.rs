@@ -4,6 +4,7 @@ use super::limits::RequestLimits;
 use super::mvcc::Mvcc;
 use super::pressure::MemoryPressure;
 use super::row_locks::RowLocks;
+use super::tasks::TaskMonitor;
 use crate::client::Durability;
 use crate::compaction::{CompactionConfig, Throttle};
 use crate::error::{Error, Result};
@@ -66,6 +67,8 @@ pub struct RegionServices {
     pub config: RwLock<Arc<RegionConfig>>,
     /// The brake on compactions.
     pub throttle: Throttle,
+    /// What is being worked on.
+    pub tasks: TaskMonitor,
     /// Wakes background work.
     pub work: WorkSignal,
     /// True while compactions should give up.
@@ -95,6 +98,7 @@ impl RegionServices {
             memory,
             config: RwLock::new(Arc::new(config)),
             throttle,
+            tasks: TaskMonitor::default(),
             work: WorkSignal::default(),
             closing: AtomicBool::new(false),
             failure: Mutex::new(None),

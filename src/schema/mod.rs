@@ -14,4 +14,6 @@ pub use durability::Durability;
 pub use effective::CacheOnWrite;
 pub use family::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, FOREVER, KeepDeletedCells};
 pub use table::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, TableDescriptor};
-pub use text::{KeySpelling, TableText, describe_namespace, describe_table, parse_namespace, parse_table};
+pub use text::{
+    KeySpelling, StoreSettings, TableText, describe_namespace, describe_table, parse_namespace, parse_table,
+};

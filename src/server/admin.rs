@@ -3,16 +3,37 @@
 use super::table::TableHandle;
 use super::table_state::TableState;
 use super::{Store, StoreInner};
-use crate::client::{Admin, NamespaceName, RegionInfo, Table, TableAttributes, TableName, TableStatistics};
+use crate::client::{
+    Admin, NamespaceName, RegionInfo, RunningTask, Table, TableAttributes, TableName, TableStatistics,
+};
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
 use crate::region::{CompactionPace, table_statistics};
-use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, TableDescriptor};
+use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, StoreSettings, TableDescriptor};
 use bytes::Bytes;
 use std::sync::Arc;
 
 impl StoreInner {
+    /// Tasks under way; one whose region has just gone is left out.
+    fn running_tasks(&self) -> Vec<RunningTask> {
+        let now = self.services.store.clock.monotonic();
+        let regions = self.all_regions();
+        let named = self.services.tasks.running().into_iter().filter_map(|task| {
+            let (table, _) = regions.iter().find(|(_, region)| region.encoded_name() == task.region)?;
+            Some(RunningTask {
+                kind: task.kind,
+                table: table.name(),
+                region: task.region.clone(),
+                family: task.family.clone(),
+                millis: now.saturating_sub(task.since).as_millis() as u64,
+                done: task.done().min(task.total),
+                total: task.total,
+            })
+        });
+        named.collect()
+    }
+
     fn handle(self: &Arc<Self>, state: Arc<TableState>) -> Arc<dyn Table> {
         Arc::new(TableHandle { store: Arc::clone(self), state })
     }
@@ -236,6 +257,18 @@ impl Admin for Store {
         let region = regions.iter().find(|region| region.encoded_name() == encoded_name);
         let missing = || Error::invalid(format!("{name} has no region {encoded_name}"));
         Ok(region.ok_or_else(missing)?.statistics())
+    }
+
+    fn running_tasks(&self) -> Vec<RunningTask> {
+        self.inner.running_tasks()
+    }
+
+    fn settings(&self) -> StoreSettings {
+        self.inner.settings()
+    }
+
+    fn update_settings(&self, settings: &StoreSettings) -> Result<()> {
+        self.put_settings(settings)
     }
 
     fn sync(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! STORE/LOCK            held while the store is open, with the holder's pid
+//! STORE/CONFIG          settings that differ from the defaults, if any (settings.rs)
 //! STORE/CURRENT         names the manifest in force
 //! STORE/MANIFEST-<n>    what exists
 //! STORE/wal/<n>.wal     the log
@@ -20,6 +21,7 @@ mod open;
 mod options;
 mod scan;
 mod schema_change;
+mod settings;
 mod split;
 mod table;
 mod table_state;
@@ -33,6 +35,7 @@ pub use options::{BackgroundMode, StoreOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
 use crate::region::RegionServices;
+use crate::schema::StoreSettings;
 use crate::vfs::{LockGuard, OsVfs, Vfs};
 use catalog::Catalog;
 use parking_lot::{Mutex, RwLock};
@@ -51,6 +54,8 @@ pub(crate) struct StoreInner {
     /// Held by whatever makes, renames or drops tables and namespaces.
     ddl: Mutex<()>,
     next_id: AtomicU64,
+    /// The numbers now in force.
+    settings: RwLock<StoreSettings>,
     /// Serialises the removal of old log segments.
     forgetting: Mutex<()>,
     /// Released when the last user of the store is gone.

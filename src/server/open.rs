@@ -1,6 +1,7 @@
 //! Opening a store: whose directory it is, the lock, the manifest, the log, and what a crash left behind.
 
 use super::catalog::{Catalog, NamespaceState};
+use super::settings;
 use super::table_state::TableState;
 use super::{StoreInner, StoreOptions};
 use crate::clock::Clock;
@@ -34,7 +35,7 @@ pub(super) fn open_store(
     vfs: Arc<dyn Vfs>,
     clock: Arc<dyn Clock>,
     root: &Path,
-    options: StoreOptions,
+    mut options: StoreOptions,
 ) -> Result<StoreInner> {
     let found = look(vfs.as_ref(), root)?;
     if found == Found::Nothing {
@@ -56,6 +57,7 @@ pub(super) fn open_store(
             Manifest::create(Arc::clone(&vfs), root, options.default_namespace)?
         }
     };
+    settings::load(vfs.as_ref(), root, &mut options)?;
     let data = root.join(DATA_DIRECTORY);
     let next_file_id = if options.read_only {
         state.next_file_id
@@ -79,6 +81,7 @@ pub(super) fn open_store(
         root: root.to_path_buf(),
         vfs,
         services,
+        settings: RwLock::new(settings::of_options(&options)),
         options,
         catalog: RwLock::new(catalog),
         ddl: Mutex::new(()),

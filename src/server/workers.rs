@@ -16,6 +16,7 @@ const BACKOFF: Duration = Duration::from_secs(2);
 /// The running threads.
 pub(super) struct Workers {
     threads: Vec<JoinHandle<()>>,
+    compactors: usize,
 }
 
 impl Workers {
@@ -24,16 +25,29 @@ impl Workers {
     /// # Errors
     /// [`Error::Io`] when the system gives no threads.
     pub(super) fn start(store: &Arc<StoreInner>) -> Result<Workers> {
-        let mut workers = Workers { threads: Vec::new() };
+        let mut workers = Workers { threads: Vec::new(), compactors: 0 };
         store.services.work.set_workers(true);
         workers.spawn(store, "flush", |store| store.flush_due_regions())?;
-        for number in 0..store.options.compaction_threads.max(1) {
-            let name = format!("compact-{number}");
-            workers.spawn(store, &name, |store| Ok(store.compact_one()? || store.split_one()?))?;
-        }
+        workers.have_compactors(store, store.settings().compaction_threads as usize)?;
         workers.spawn(store, "prefetch", |store| Ok(store.prefetch_one()))?;
         workers.spawn_syncer(store)?;
         Ok(workers)
+    }
+
+    /// Has at least so many threads that compact; those beyond the setting rest.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the system gives no threads.
+    pub(super) fn have_compactors(&mut self, store: &Arc<StoreInner>, wanted: usize) -> Result<()> {
+        while self.compactors < wanted.max(1) {
+            let number = self.compactors;
+            self.spawn(store, &format!("compact-{number}"), move |store| {
+                let rests = number > 0 && number >= store.settings().compaction_threads as usize;
+                Ok(!rests && (store.compact_one()? || store.split_one()?))
+            })?;
+            self.compactors += 1;
+        }
+        Ok(())
     }
 
     fn spawn(
@@ -68,7 +82,7 @@ impl Workers {
         let store = Arc::clone(store);
         self.start_thread("log-sync", move || {
             while !store.services.is_closing() {
-                store.services.work.pause(store.options.sync_interval);
+                store.services.work.pause(Duration::from_millis(store.settings().sync_interval_millis));
                 let Ok(wal) = store.services.wal() else { return };
                 if wal.unsynced_bytes() > 0
                     && let Err(error) = wal.sync()

@@ -3,10 +3,12 @@
 
 mod attribute;
 mod read;
+mod settings;
 mod stored;
 mod value;
 
 pub use read::{TableText, parse_namespace, parse_table};
+pub use settings::StoreSettings;
 
 use super::column_types::is_type_key;
 use super::family::ColumnFamilyDescriptor;

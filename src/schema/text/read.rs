@@ -96,12 +96,17 @@ pub fn parse_namespace(text: &str) -> Result<NamespaceDescriptor> {
     Ok(descriptor)
 }
 
-struct Reader<'t> {
+/// A text being read; complaints name its lines.
+pub(super) struct Reader<'t> {
     text: &'t str,
 }
 
 impl<'t> Reader<'t> {
-    fn parse(&self) -> Result<Spanned<DeTable<'t>>> {
+    pub(super) fn new(text: &'t str) -> Reader<'t> {
+        Reader { text }
+    }
+
+    pub(super) fn parse(&self) -> Result<Spanned<DeTable<'t>>> {
         DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             self.wrong(at, error.message().trim())
@@ -109,7 +114,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A complaint about the line that holds byte `at`.
-    fn wrong(&self, at: usize, what: &str) -> Error {
+    pub(super) fn wrong(&self, at: usize, what: &str) -> Error {
         let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
         let line = 1 + before.iter().filter(|b| **b == b'\n').count();
         Error::invalid(format!("line {line}: {what}"))
@@ -236,7 +241,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn value(&self, name: &str, value: &Spanned<DeValue<'t>>) -> Result<Value> {
+    pub(super) fn value(&self, name: &str, value: &Spanned<DeValue<'t>>) -> Result<Value> {
         let at = value.span().start;
         match value.get_ref() {
             DeValue::String(text) => Ok(Value::text(text.as_ref())),
