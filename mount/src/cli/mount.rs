@@ -181,7 +181,8 @@ fn mount_and_wait(
     ready: impl FnOnce() -> std::io::Result<()>,
 ) -> CliResult<()> {
     let invalidations = InvalidationQueue::new();
-    let file_system = Arc::new(CellFs::new(store, fs_options(request, options, &invalidations)));
+    let cell_max = store.settings().cell_max;
+    let file_system = Arc::new(CellFs::new(store, fs_options(request, options, &invalidations, cell_max)));
     let mounted = match fuse::mount(Arc::clone(&file_system), invalidations, &request.settings) {
         Ok(mounted) => mounted,
         Err(error) => {
@@ -197,7 +198,12 @@ fn mount_and_wait(
     wait(mounted, &file_system, signals)
 }
 
-fn fs_options(request: &Request, options: &ResolvedOptions, invalidations: &Arc<InvalidationQueue>) -> FsOptions {
+fn fs_options(
+    request: &Request,
+    options: &ResolvedOptions,
+    invalidations: &Arc<InvalidationQueue>,
+    cell_max: u64,
+) -> FsOptions {
     let defaults = FsOptions::default();
     FsOptions {
         store_path: Some(request.store.clone()),
@@ -207,6 +213,7 @@ fn fs_options(request: &Request, options: &ResolvedOptions, invalidations: &Arc<
         umask: options.umask,
         read_only: options.read_only,
         sync: options.sync,
+        cell_max,
         facts: vec![
             ("pid".to_owned(), std::process::id().to_string()),
             ("store".to_owned(), request.store.display().to_string()),

@@ -198,8 +198,8 @@ impl CellFs {
 
     /// truncate(2): an open, a change of size and a close in one.
     fn truncate_path(&self, caller: &Caller, inode: &Arc<Inode>, size: u64) -> FsResult<()> {
-        if size > self.state.options.cell_max {
-            return refuse(libc::EFBIG, format!("a cell holds at most {} bytes", self.state.options.cell_max));
+        if size > self.state.cell_max() {
+            return refuse(libc::EFBIG, format!("a cell holds at most {} bytes", self.state.cell_max()));
         }
         let opened = self.open_file(caller, inode, libc::O_WRONLY)?;
         let handle = self.handles.find(opened.handle)?;

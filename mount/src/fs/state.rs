@@ -122,6 +122,7 @@ pub struct MountState {
     epoch: AtomicU64,
     root_changed_millis: AtomicI64,
     mounted_millis: i64,
+    cell_max: AtomicU64,
 }
 
 impl MountState {
@@ -129,6 +130,7 @@ impl MountState {
     pub fn new(options: FsOptions) -> MountState {
         MountState {
             mounted_millis: options.clock.now_millis(),
+            cell_max: AtomicU64::new(options.cell_max),
             options,
             inodes: InodeTable::new(),
             errors: ErrorLog::default(),
@@ -147,6 +149,11 @@ impl MountState {
     /// Milliseconds since the epoch.
     pub fn now(&self) -> i64 {
         self.options.clock.now_millis()
+    }
+
+    /// The largest value of a cell in bytes.
+    pub fn cell_max(&self) -> u64 {
+        self.cell_max.load(Ordering::Relaxed)
     }
 
     /// Count of changes that came past the file operations: what was read from the engine under another count must be read again.
@@ -365,7 +372,7 @@ impl MountHooks for MountState {
         facts.push(("read_only".into(), self.options.read_only.to_string()));
         facts.push(("sync".into(), self.options.sync.to_string()));
         facts.push(("family".into(), self.options.family.clone()));
-        facts.push(("cell.max".into(), self.options.cell_max.to_string()));
+        facts.push(("cell.max".into(), self.cell_max().to_string()));
         facts
     }
 
@@ -384,6 +391,14 @@ impl MountHooks for MountState {
 
     fn last_error(&self, uid: u32) -> String {
         self.errors.last(uid)
+    }
+
+    fn set_cell_max(&self, bytes: u64) {
+        self.cell_max.store(bytes, Ordering::Relaxed);
+    }
+
+    fn cell_max(&self) -> u64 {
+        self.cell_max()
     }
 
     fn remark(&self, operation: &'static str, path: &str, reason: &str) {

@@ -21,7 +21,7 @@ impl CellFs {
         let content = self.content_for(caller, &mut state, &file.inode, &node, file.number)?;
         let length = content.as_slice().len() as u64;
         let start = if file.append { length } else { offset };
-        let end = start.checked_add(data.len() as u64).filter(|end| *end <= self.state.options.cell_max);
+        let end = start.checked_add(data.len() as u64).filter(|end| *end <= self.state.cell_max());
         let Some(end) = end else { return Err(self.too_large()) };
         if data.is_empty() {
             return Ok(0);
@@ -51,7 +51,7 @@ impl CellFs {
         self.writable()?;
         let mut state = file.inode.lock();
         let node = file.inode.node();
-        if size > self.state.options.cell_max {
+        if size > self.state.cell_max() {
             return Err(self.too_large());
         }
         let content = self.content_for(caller, &mut state, &file.inode, &node, file.number)?;
@@ -68,7 +68,7 @@ impl CellFs {
     }
 
     fn too_large(&self) -> FsError {
-        let limit = self.state.options.cell_max;
+        let limit = self.state.cell_max();
         FsError::new(libc::EFBIG, format!("a cell holds at most {limit} bytes (cell.max)"))
     }
 

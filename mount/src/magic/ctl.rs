@@ -72,6 +72,17 @@ impl VerbProgress {
         out
     }
 
+    /// The verbs under way, with their tables and when they began.
+    pub(super) fn running(&self) -> Vec<(u64, String, Duration)> {
+        let tables = self.tables.lock();
+        let all = tables
+            .iter()
+            .flat_map(|(table, verbs)| verbs.running.iter().map(|(_, verb, since)| (*table, verb.clone(), *since)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(.., since)| *since);
+        all
+    }
+
     fn begin(&self, table: u64, verb: &str, now: Duration) -> u64 {
         let mut tables = self.tables.lock();
         let verbs = tables.entry(table).or_default();

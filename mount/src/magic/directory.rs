@@ -2,7 +2,7 @@
 
 use super::node::{ImportForm, InstanceFile, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
-use super::{Magic, MagicListing, Place, instance, typed, versions};
+use super::{Magic, MagicListing, Place, guide, instance, typed, versions};
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
 use cellfs::types::ColumnType;
@@ -32,6 +32,7 @@ impl Magic {
                     b".schema" => Some(MagicNode::TableSchema(table)),
                     b".ctl" => Some(MagicNode::Ctl(table)),
                     b".stats" => Some(MagicNode::TableStats(table)),
+                    b".health" => Some(MagicNode::TableHealth(table)),
                     b".regions" => Some(MagicNode::Regions(table)),
                     b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
                     b".import" => Some(MagicNode::Import(table)),
@@ -54,6 +55,8 @@ impl Magic {
 
     fn lookup_below(&self, directory: &MagicNode, name: &[u8]) -> FsResult<Option<MagicNode>> {
         Ok(match directory {
+            MagicNode::Instance if name == b"guide" => Some(MagicNode::Guide),
+            MagicNode::Guide => guide::page(name).map(|(name, _)| MagicNode::GuidePage(name)),
             MagicNode::Instance => instance::FILES
                 .iter()
                 .find(|(known, _)| known.as_bytes() == name)
@@ -106,7 +109,13 @@ impl Magic {
         let fixed: Vec<(String, MagicNode)> = match node {
             MagicNode::Instance => {
                 let entry = |(name, file): &(&str, InstanceFile)| ((*name).to_owned(), MagicNode::InstanceFile(*file));
-                instance::FILES.iter().map(entry).collect()
+                let mut all: Vec<_> = instance::FILES.iter().map(entry).collect();
+                all.push(("guide".to_owned(), MagicNode::Guide));
+                all.sort_by(|a, b| a.0.cmp(&b.0));
+                all
+            }
+            MagicNode::Guide => {
+                guide::PAGES.iter().map(|(name, _)| ((*name).to_owned(), MagicNode::GuidePage(name))).collect()
             }
             MagicNode::Regions(table) => {
                 let regions = self.store.regions(&table.0.name())?.into_iter();

@@ -69,6 +69,8 @@ pub trait MountHooks: Send + Sync + 'static {
     fn changed(&self, change: Change);
     /// True while the cell is hidden: renamed to a scratch name and not yet written again (contract.md, section 3).
     fn is_hidden(&self, table: u64, row: &[u8], family: &[u8], qualifier: &[u8]) -> bool;
+    /// The largest value of a cell has been configured.
+    fn set_cell_max(&self, _bytes: u64) {}
     /// The largest value of a cell in bytes.
     fn cell_max(&self) -> u64 {
         64 << 20

@@ -1,18 +1,23 @@
 //! `.help` and the files of `.cellfs/`.
 
+use super::ctl::VerbProgress;
 use super::hooks::MountHooks;
 use super::node::InstanceFile;
 use super::statistics::metrics_text;
+use super::{config, health, tasks};
 use crate::ops::{Caller, FsResult};
 use cellfs::client::Admin;
 use std::fmt::Write;
 
 /// The files of `.cellfs/`, in the order in which they are listed.
-pub(super) const FILES: [(&str, InstanceFile); 5] = [
+pub(super) const FILES: [(&str, InstanceFile); 8] = [
+    ("config", InstanceFile::Config),
     ("errors", InstanceFile::Errors),
+    ("health", InstanceFile::Health),
     ("last-error", InstanceFile::LastError),
     ("metrics", InstanceFile::Metrics),
     ("status", InstanceFile::Status),
+    ("tasks", InstanceFile::Tasks),
     ("version", InstanceFile::Version),
 ];
 
@@ -21,13 +26,15 @@ pub(super) const HELP: &str = "\
 cellfs: HBase's tables as directories. Names beginning with a dot are found, not listed.
 
 .help                        this text
-.cellfs/                     the instance: version status metrics errors last-error
+.cellfs/                     the instance: version status metrics errors
+                             last-error tasks health; config (TOML, also to write); guide/ (the docs)
 NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .stats
   TABLE/                     mkdir creates, rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
     .ctl                     write: flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY]
                                     | truncate NAME | drop NAME
     .stats .regions/N/stats  figures, a line each
+    .health                  OK and WARN lines: what to look at, what to do
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              FORM: keys count jsonl cells tsv csv
     .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
@@ -52,13 +59,22 @@ when close returns, against power loss when fsync returns or within a second.
 ///
 /// # Errors
 /// What the store says.
-pub(super) fn text(file: InstanceFile, store: &dyn Admin, hooks: &dyn MountHooks, caller: &Caller) -> FsResult<String> {
+pub(super) fn text(
+    file: InstanceFile,
+    store: &dyn Admin,
+    hooks: &dyn MountHooks,
+    verbs: &VerbProgress,
+    caller: &Caller,
+) -> FsResult<String> {
     Ok(match file {
         InstanceFile::Version => format!("cellfs {}\n", env!("CARGO_PKG_VERSION")),
         InstanceFile::Status => status(store, hooks)?,
         InstanceFile::Metrics => metrics_text(store, hooks)?,
         InstanceFile::Errors => hooks.errors(),
         InstanceFile::LastError => hooks.last_error(caller.uid),
+        InstanceFile::Tasks => tasks::text(store, verbs, hooks.monotonic())?,
+        InstanceFile::Health => health::store_text(store)?,
+        InstanceFile::Config => config::text(store),
     })
 }
 

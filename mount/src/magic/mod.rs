@@ -4,10 +4,13 @@
 //! identity; [`MagicFile`] is an open one.
 
 mod access;
+mod config;
 mod ctl;
 mod directory;
 mod file;
 pub mod forms;
+mod guide;
+mod health;
 mod hooks;
 pub mod import;
 mod instance;
@@ -19,6 +22,7 @@ mod row_json;
 mod scan;
 pub(crate) mod schema;
 mod statistics;
+mod tasks;
 mod time;
 mod typed;
 mod versions;
@@ -33,6 +37,7 @@ use crate::ops::{Caller, FileKind, FsError, FsResult};
 use access::Viewer;
 use bytes::Bytes;
 use cellfs::client::{Admin, RegionInfo, Table};
+use config::ConfigFile;
 use ctl::{CtlFile, VerbProgress};
 use file::{TextFile, for_writing};
 use import::{ImportFile, ImportReport};
@@ -179,7 +184,11 @@ impl Magic {
         let (store, hooks) = (self.store.as_ref(), self.hooks.as_ref());
         Ok(Some(match node {
             MagicNode::Help => Bytes::from_static(instance::HELP.as_bytes()),
-            MagicNode::InstanceFile(file) => instance::text(*file, store, hooks, caller)?.into(),
+            MagicNode::InstanceFile(file) => instance::text(*file, store, hooks, &self.progress, caller)?.into(),
+            MagicNode::GuidePage(name) => {
+                Bytes::from_static(guide::page(name.as_bytes()).map_or("", |(_, text)| text).as_bytes())
+            }
+            MagicNode::TableHealth(table) => health::table_text(store, table)?.into(),
             MagicNode::NamespaceSchema(name) => SchemaOwner::Namespace(name.clone()).text(store)?.into(),
             MagicNode::TableSchema(table) => SchemaOwner::Table(table.clone()).text(store)?.into(),
             MagicNode::NamespaceStats(name) => statistics::namespace_text(store, name)?.into(),
@@ -202,6 +211,7 @@ impl Magic {
             MagicNode::AsCell(cell, of) => typed::text(cell, *of, hooks)?,
             MagicNode::ScanStream(..) | MagicNode::ImportStream(..) => return Ok(None),
             MagicNode::Instance
+            | MagicNode::Guide
             | MagicNode::Regions(_)
             | MagicNode::Region(..)
             | MagicNode::Scan(..)
@@ -257,6 +267,9 @@ impl Magic {
                 progress: Arc::clone(&self.progress),
                 written: Vec::new(),
             }),
+            MagicNode::InstanceFile(InstanceFile::Config) if writes => {
+                Box::new(ConfigFile::open(Arc::clone(&self.store), Arc::clone(&self.hooks)))
+            }
             MagicNode::RowJson(table, row) if writes => {
                 let content = present(flags & libc::O_ACCMODE == libc::O_RDWR)?;
                 Box::new(RowJsonFile::open(table.clone(), row.clone(), Arc::clone(&self.hooks), content))
@@ -374,6 +387,8 @@ impl Magic {
             node,
             MagicNode::Help
                 | MagicNode::Instance
+                | MagicNode::Guide
+                | MagicNode::GuidePage(_)
                 | MagicNode::InstanceFile(InstanceFile::Version | InstanceFile::Errors | InstanceFile::LastError)
                 | MagicNode::RowKey(..)
         )

@@ -72,6 +72,12 @@ pub enum InstanceFile {
     Errors,
     /// The last error of the reader's user.
     LastError,
+    /// What the store is working on.
+    Tasks,
+    /// What to look at, over all tables.
+    Health,
+    /// The store's own numbers, also to write.
+    Config,
 }
 
 /// The forms that `.import/` takes.
@@ -109,6 +115,10 @@ pub enum MagicNode {
     Instance,
     /// A file of `MOUNT/.cellfs/`.
     InstanceFile(InstanceFile),
+    /// `MOUNT/.cellfs/guide/`
+    Guide,
+    /// A page of the guide, by its name.
+    GuidePage(&'static str),
     /// `<namespace>/.schema`
     NamespaceSchema(String),
     /// `<namespace>/.stats`
@@ -119,6 +129,8 @@ pub enum MagicNode {
     Ctl(TableHandle),
     /// `<table>/.stats`
     TableStats(TableHandle),
+    /// `<table>/.health`
+    TableHealth(TableHandle),
     /// `<table>/.regions/`
     Regions(TableHandle),
     /// `<table>/.regions/<encoded name>/`
@@ -162,6 +174,7 @@ impl MagicNode {
     pub fn kind(&self) -> FileKind {
         match self {
             MagicNode::Instance
+            | MagicNode::Guide
             | MagicNode::Regions(_)
             | MagicNode::Region(..)
             | MagicNode::Scan(..)
@@ -178,7 +191,8 @@ impl MagicNode {
     pub fn is_writable(&self) -> bool {
         matches!(
             self,
-            MagicNode::NamespaceSchema(_)
+            MagicNode::InstanceFile(InstanceFile::Config)
+                | MagicNode::NamespaceSchema(_)
                 | MagicNode::TableSchema(_)
                 | MagicNode::Ctl(_)
                 | MagicNode::ImportStream(..)
@@ -194,11 +208,14 @@ impl MagicNode {
             MagicNode::Help
             | MagicNode::Instance
             | MagicNode::InstanceFile(_)
+            | MagicNode::Guide
+            | MagicNode::GuidePage(_)
             | MagicNode::NamespaceSchema(_)
             | MagicNode::NamespaceStats(_) => None,
             MagicNode::TableSchema(table)
             | MagicNode::Ctl(table)
             | MagicNode::TableStats(table)
+            | MagicNode::TableHealth(table)
             | MagicNode::Regions(table)
             | MagicNode::Region(table, _)
             | MagicNode::RegionStats(table, _)
@@ -228,6 +245,7 @@ impl MagicNode {
         }
         match self {
             MagicNode::InstanceFile(file) => out.put_u8(*file as u8),
+            MagicNode::GuidePage(name) => out.put_slice(name.as_bytes()),
             MagicNode::NamespaceSchema(name) | MagicNode::NamespaceStats(name) => out.put_slice(name.as_bytes()),
             MagicNode::Region(_, name) | MagicNode::RegionStats(_, name) => out.put_slice(name.as_bytes()),
             MagicNode::Scan(_, parts) => parts.identity(out),
@@ -255,7 +273,9 @@ impl MagicNode {
             | MagicNode::Instance
             | MagicNode::TableSchema(_)
             | MagicNode::Ctl(_)
+            | MagicNode::Guide
             | MagicNode::TableStats(_)
+            | MagicNode::TableHealth(_)
             | MagicNode::Regions(_)
             | MagicNode::Import(_)
             | MagicNode::ImportErrors(_)
@@ -292,6 +312,9 @@ impl MagicNode {
             MagicNode::As(..) => 40,
             MagicNode::AsType(..) => 41,
             MagicNode::AsCell(..) => 42,
+            MagicNode::Guide => 60,
+            MagicNode::GuidePage(_) => 61,
+            MagicNode::TableHealth(_) => 62,
         }
     }
 }

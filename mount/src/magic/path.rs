@@ -16,11 +16,14 @@ impl MagicNode {
                 let name = FILES.iter().find(|(_, known)| known == file).map_or("", |(name, _)| name);
                 format!("/.cellfs/{name}")
             }
+            MagicNode::Guide => "/.cellfs/guide".to_owned(),
+            MagicNode::GuidePage(name) => format!("/.cellfs/guide/{name}"),
             MagicNode::NamespaceSchema(name) => format!("/{name}/.schema"),
             MagicNode::NamespaceStats(name) => format!("/{name}/.stats"),
             MagicNode::TableSchema(table) => of_table(table, ".schema"),
             MagicNode::Ctl(table) => of_table(table, ".ctl"),
             MagicNode::TableStats(table) => of_table(table, ".stats"),
+            MagicNode::TableHealth(table) => of_table(table, ".health"),
             MagicNode::Regions(table) => of_table(table, ".regions"),
             MagicNode::Region(table, region) => of_table(table, &format!(".regions/{region}")),
             MagicNode::RegionStats(table, region) => of_table(table, &format!(".regions/{region}/stats")),

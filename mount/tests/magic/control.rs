@@ -85,7 +85,10 @@ fn root(world: &World, path: &[&str]) -> MagicNode {
 fn the_instance_tells_about_itself() {
     let world = World::new();
     let instance = root(&world, &[".cellfs"]);
-    assert_eq!(world.list_node(&instance), ["errors", "last-error", "metrics", "status", "version"]);
+    assert_eq!(
+        world.list_node(&instance),
+        ["config", "errors", "guide", "health", "last-error", "metrics", "status", "tasks", "version"]
+    );
     let read = |path: &[&str]| String::from_utf8(world.read_node(&root(&world, path)).unwrap()).unwrap();
     assert_eq!(read(&[".cellfs", "version"]), format!("cellfs {}\n", env!("CARGO_PKG_VERSION")));
     assert!(read(&[".cellfs", "status"]).starts_with("state ok\nstore /s\n"));

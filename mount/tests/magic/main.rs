@@ -9,6 +9,7 @@
 
 mod control;
 mod imports;
+mod instance;
 mod rows;
 mod scans;
 mod schemas;
