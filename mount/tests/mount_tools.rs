@@ -188,3 +188,30 @@ nofamily
     assert_eq!(output, expected);
     place.unmount();
 }
+
+#[test]
+fn rows_by_their_logical_keys_are_the_same_rows() {
+    let Some(place) = with_row() else { return };
+    // The kernel remembers names on the one way that change on the other.
+    let output = place.sh(r#"
+        cd default/t
+        ls 24c9_user1 2>/dev/null || mkdir .via/md5-4/user1
+        cat 24c9_user1/cf:a 2>/dev/null || echo v > .via/md5-4/user1/cf:a
+        cat 24c9_user1/cf:a; ls . 24c9_user1 .via/md5-4 .via/md5-4/user1
+        echo w > 24c9_user1/cf:a; cat .via/md5-4/user1/cf:a
+        echo long line > .via/md5-4/user1/cf:a; cat 24c9_user1/cf:a; stat -c %s 24c9_user1/cf:a
+        rm .via/md5-4/user1/cf:a; test ! -e 24c9_user1/cf:a
+        echo x > 24c9_user1/cf:b; cat .via/md5-4/user1/cf:b
+        rm 24c9_user1/cf:b; test ! -e .via/md5-4/user1/cf:b
+        echo 7 > .via/md5-4/user1/.as/long/cf:n; od -An -tx1 24c9_user1/cf:n; cat 24c9_user1/.as/long/cf:n
+        ls .via/md5-4/user1/.versions; ls 24c9_user1/.versions
+        mv .via/md5-4/user1 .via/md5-4/user2; ls .
+        rm -r .via/md5-4/user2; test ! -e 7e58_user2; ls .; ls .via/md5-4
+        mkdir -p .via/salt-4/a .via/salt-4/b; find .via/salt-4 | sort
+    "#);
+    let expected = "v\n.:\n24c9_user1\nr\n\n.via/md5-4:\nuser1\n\n.via/md5-4/user1:\ncf:a\n\n24c9_user1:\ncf:a\n\
+        w\nlong line\n10\nx\n 00 00 00 00 00 00 00 07\n7\ncf:a\ncf:b\ncf:n\ncf:a\ncf:b\ncf:n\n7e58_user2\nr\nr\n\
+        .via/salt-4\n.via/salt-4/a\n.via/salt-4/b\n";
+    assert_eq!(output, expected);
+    place.unmount();
+}

@@ -4,10 +4,13 @@
 //! refused too. docs/keys.md has the forms to the byte.
 
 mod decimal;
+mod key_scheme;
 mod ordered;
 mod plain;
 #[cfg(test)]
 mod tests;
+
+pub use key_scheme::KeyScheme;
 
 use crate::error::{Error, Result};
 use bytes::Bytes;

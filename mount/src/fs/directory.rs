@@ -5,6 +5,7 @@ use super::handle::{DirectoryHandle, Handle};
 use super::inode::{Inode, Node};
 use super::lookup::{cell_entry, row_scan};
 use super::scratch::ScratchPlace;
+use super::via::ViaSource;
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicListing, MagicNode, TableHandle};
 use crate::names;
@@ -59,6 +60,7 @@ enum Source {
     Rows(RowSource),
     Cells(CellSource),
     Magic(MagicListing),
+    Via(ViaSource),
 }
 
 /// Rows that hold cells, merged with those that are kept without any.
@@ -81,12 +83,14 @@ struct CellSource {
 }
 
 impl CellFs {
-    pub(super) fn open_directory(&self, inode: &Arc<Inode>) -> FsResult<u64> {
-        if matches!(inode.node(), Node::Cell(_) | Node::Scratch(_)) {
+    pub(super) fn open_directory(&self, inode: &Arc<Inode>, number: u64) -> FsResult<u64> {
+        let node = inode.node();
+        if matches!(node, Node::Cell(_) | Node::Scratch(_)) {
             return refuse(libc::ENOTDIR, "a cell is a file, not a directory");
         }
         let handle = self.handles.reserve();
-        let directory = DirectoryHandle { inode: Arc::clone(inode), listing: Mutex::default() };
+        let alias = inode.number != number || matches!(node, Node::Magic(MagicNode::ViaKeys(..)));
+        let directory = DirectoryHandle { inode: Arc::clone(inode), alias, listing: Mutex::default() };
         self.handles.insert(handle, Handle::Directory(directory));
         Ok(handle)
     }
@@ -99,6 +103,7 @@ impl CellFs {
         plus: bool,
         sink: &mut dyn DirectorySink,
     ) -> FsResult<()> {
+        let plus = plus && !directory.alias;
         let mut listing = directory.listing.lock();
         if offset == 0 || listing.cursor.is_none() || offset < listing.base {
             *listing = Listing { cursor: Some(self.cursor(&directory.inode)?), base: 0, recent: VecDeque::new() };
@@ -235,7 +240,9 @@ impl CellFs {
                 let scanner = table.0.scan(&row_scan(&row))?;
                 Source::Cells(CellSource { table, row, scanner, part: VecDeque::new(), making, ended: false })
             }
+            Node::Magic(MagicNode::ViaKeys(table, scheme)) => Source::Via(self.list_via(&table, &scheme)?),
             Node::Magic(magic) => Source::Magic(self.magic.list(&magic)?),
+            Node::Via(..) => return refuse(libc::ESTALE, "not a directory of its own"),
             Node::Cell(_) | Node::Scratch(_) => return refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
         };
         Ok(Cursor { first, scratch, source })
@@ -250,6 +257,7 @@ impl CellFs {
                 Node::Namespace(id, name.as_str().into())
             }
             Node::Row(table, _) => Node::Table(table.clone()),
+            Node::Via(table, scheme, _) => Node::Magic(MagicNode::ViaKeys(table.clone(), scheme.clone())),
             Node::Cell(cell) => Node::Row(cell.table.clone(), cell.row.clone()),
             Node::Magic(magic) => magic.table().map_or(Node::Root, |table| Node::Table(table.clone())),
             Node::Root | Node::Namespace(..) | Node::Scratch(_) => Node::Root,
@@ -293,6 +301,7 @@ impl CellFs {
             Source::Names(names) => Ok(names.pop_front()),
             Source::Rows(rows) => self.next_row(rows),
             Source::Cells(cells) => self.next_cell(cells),
+            Source::Via(keys) => Ok(keys.next()?.map(|(name, node)| Item::new(name, node, FileKind::Directory))),
             Source::Magic(listing) => listing
                 .next()
                 .transpose()

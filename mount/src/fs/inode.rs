@@ -6,9 +6,10 @@
 
 use super::cells::CellState;
 use super::rows::RowFacts;
-use crate::magic::{CellAddress, MagicNode, TableHandle};
+use crate::magic::{CellAddress, MagicNode, TableHandle, put_scheme};
 use crate::ops::ROOT_INODE;
 use bytes::Bytes;
+use cellfs::types::KeyScheme;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -29,6 +30,8 @@ pub enum Node {
     Row(TableHandle, Bytes),
     /// A cell.
     Cell(CellAddress),
+    /// A row under its logical key, `.via/<scheme>/<key>`: another directory that leads to the row's own inode.
+    Via(TableHandle, KeyScheme, Bytes),
     /// A scratch file, by its number in this mount.
     Scratch(u64),
     /// A dot name.
@@ -44,6 +47,8 @@ pub struct Inode {
     pub number: u64,
     identity: Mutex<Identity>,
     state: Mutex<InodeState>,
+    /// Of [`Node::Via`]: the row, to which this inode holds one of the kernel's references.
+    target: Option<Arc<Inode>>,
 }
 
 #[derive(Debug)]
@@ -68,8 +73,17 @@ pub struct InodeState {
 impl Inode {
     /// A new inode.
     pub fn new(number: u64, node: Node) -> Arc<Inode> {
+        Inode::leading_to(number, node, None)
+    }
+
+    fn leading_to(number: u64, node: Node, target: Option<Arc<Inode>>) -> Arc<Inode> {
         let identity = Mutex::new(Identity { node, unlinked: false });
-        Arc::new(Inode { number, identity, state: Mutex::default() })
+        Arc::new(Inode { number, identity, state: Mutex::default(), target })
+    }
+
+    /// The row that this inode is another directory of.
+    pub fn target(&self) -> Option<&Arc<Inode>> {
+        self.target.as_ref()
     }
 
     /// Locks the state.
@@ -157,6 +171,25 @@ impl InodeTable {
 
     /// The inode of a node, with one more reference of the kernel.
     pub fn reference(&self, node: Node) -> Arc<Inode> {
+        self.reference_leading_to(node, None)
+    }
+
+    /// The inode of another directory of a row, with one more reference of the kernel.
+    pub fn reference_via(&self, node: Node, row: Node) -> Arc<Inode> {
+        let target = self.reference(row.clone());
+        if let Some(stale) = self.find(&node).filter(|via| via.target().is_none_or(|target| !target.is(&row))) {
+            self.unlink(&stale);
+        }
+        let via = self.reference_leading_to(node, Some(Arc::clone(&target)));
+        // One made before holds the row already; one made now keeps the reference.
+        let known = self.shard(via.number).lock().get(&via.number).is_some_and(|slot| slot.lookups > 1);
+        if known {
+            self.forget(target.number, 1);
+        }
+        via
+    }
+
+    fn reference_leading_to(&self, node: Node, target: Option<Arc<Inode>>) -> Arc<Inode> {
         let mut number = self.start(&node);
         loop {
             let mut shard = self.shard(number).lock();
@@ -170,7 +203,7 @@ impl InodeTable {
                     number = after(number);
                 }
                 None => {
-                    let inode = Inode::new(number, node.clone());
+                    let inode = Inode::leading_to(number, node.clone(), target);
                     shard.insert(number, Slot { inode: Arc::clone(&inode), lookups: 1 });
                     drop(shard);
                     if number != number_of(&node) {
@@ -227,8 +260,12 @@ impl InodeTable {
         }
         let gone = shard.remove(&number);
         drop(shard);
-        if let (Some(slot), true) = (gone, self.displaced_count.load(Ordering::Acquire) > 0) {
-            self.undisplace(&slot.inode.node(), number);
+        let Some(Slot { inode, .. }) = gone else { return };
+        if self.displaced_count.load(Ordering::Acquire) > 0 {
+            self.undisplace(&inode.node(), number);
+        }
+        if let Some(target) = inode.target() {
+            self.forget(target.number, 1);
         }
     }
 
@@ -337,6 +374,11 @@ fn number_of(node: &Node) -> u64 {
         Node::Cell(cell) => {
             let row = xxh3_64_with_seed(&cell.row, seed(&cell.table, 4));
             xxh3_64_with_seed(&cell.qualifier, xxh3_64_with_seed(&cell.family, row))
+        }
+        Node::Via(table, scheme, row) => {
+            let mut identity = Vec::with_capacity(64);
+            put_scheme(scheme, &mut identity);
+            xxh3_64_with_seed(row, xxh3_64_with_seed(&identity, seed(table, 7)))
         }
         Node::Scratch(number) => xxh3_64_with_seed(&number.to_be_bytes(), 5),
         Node::Magic(MagicNode::TableSchema(table)) => return (ROOT_INODE + 1).wrapping_add(table.id()) & !HIGH_BIT,

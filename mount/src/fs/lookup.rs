@@ -68,6 +68,8 @@ impl CellFs {
                 Some(cell) => self.lookup_cell(caller, cell),
                 None => self.lookup_scratch(caller, &ScratchPlace { table: table.id(), row: Some(row) }, name),
             },
+            Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.lookup_via(&table, &scheme, name),
+            Node::Via(..) => refuse(libc::ESTALE, "not a directory of its own"),
             Node::Magic(magic) => match self.magic.lookup(&Place::Magic(&magic), name)? {
                 Some(found) => self.magic_entry(caller, found, Lifetime::None).map(Some),
                 None => Err(FsError::not_found()),
@@ -130,7 +132,7 @@ impl CellFs {
         Ok(self.state.tables.write().entry(table.id()).or_insert(facts).attributes)
     }
 
-    fn lookup_row(&self, table: &TableHandle, name: &[u8]) -> FsResult<Option<Entry>> {
+    pub(super) fn lookup_row(&self, table: &TableHandle, name: &[u8]) -> FsResult<Option<Entry>> {
         let Some(row) = self.resolve_row(table, name)? else { return Ok(None) };
         let node = Node::Row(table.clone(), row.clone());
         if let Some(inode) = self.state.inodes.find(&node) {
@@ -348,6 +350,7 @@ impl CellFs {
                 inode.lock().attributes_given = true;
                 (show_directory(inode.number, &self.table_facts(&table)?), Lifetime::Forever)
             }
+            Node::Via(..) => return refuse(libc::ESTALE, "not a directory of its own"),
             Node::Row(table, row) => match self.row_attributes(inode, &table, &row)? {
                 Some(attributes) => (attributes, self.row_entry(&table, attributes).attribute_lifetime),
                 None => return Err(FsError::not_found()),

@@ -2,7 +2,7 @@
 //!
 //! [`CellFs`] implements [`Operations`] over the engine's traits and knows no FUSE type, so tests call it without a mount. Each file holds one subject:
 //! `lookup` (names and attributes), `directory` (listings), `open`, `read`, `write` and `commit` (a cell's bytes), `tree` (mkdir, unlink, rmdir),
-//! `rename`, `setattr`, `scratch` (temporaries), `rows` (rows as directories).
+//! `rename`, `setattr`, `scratch` (temporaries), `rows` (rows as directories), `via` (rows under logical keys).
 
 use crate::attributes;
 pub mod cells;
@@ -23,14 +23,15 @@ pub mod scratch;
 mod setattr;
 pub mod state;
 mod tree;
+mod via;
 mod write;
 
 pub use state::{FsOptions, MountState};
 
 use crate::magic::{Magic, MountHooks};
 use crate::ops::{
-    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FsError, FsResult, Lifetime, Opened, OperationKind,
-    Operations, VolumeFigures,
+    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FsError, FsResult, Invalidation, Lifetime, Opened,
+    OperationKind, Operations, VolumeFigures,
 };
 use bytes::Bytes;
 use cellfs::client::Admin;
@@ -61,11 +62,14 @@ impl CellFs {
         &self.state
     }
 
+    /// The inode of a number; a row under its logical key is the row.
     fn inode(&self, number: u64) -> FsResult<Arc<Inode>> {
-        self.state
+        let inode = self
+            .state
             .inodes
             .get(number)
-            .ok_or_else(|| FsError::new(libc::ESTALE, "the kernel names an inode it has given back"))
+            .ok_or_else(|| FsError::new(libc::ESTALE, "the kernel names an inode it has given back"))?;
+        Ok(inode.target().map_or_else(|| Arc::clone(&inode), Arc::clone))
     }
 
     fn writable(&self) -> FsResult<()> {
@@ -106,7 +110,9 @@ impl Operations for CellFs {
     }
 
     fn lookup(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<Option<Entry>> {
-        self.lookup_name(caller, &*self.inode(parent)?, name.as_bytes())
+        let directory = self.inode(parent)?;
+        let found = self.lookup_name(caller, &directory, name.as_bytes());
+        if directory.number == parent { found } else { found.and_then(via::short_lived) }
     }
 
     fn forget(&self, inode: u64, count: u64) {
@@ -114,7 +120,9 @@ impl Operations for CellFs {
     }
 
     fn getattr(&self, caller: &Caller, inode: u64) -> FsResult<(Attributes, Lifetime)> {
-        self.attributes(caller, &self.inode(inode)?)
+        let target = self.inode(inode)?;
+        let shown = self.attributes(caller, &target)?;
+        Ok(if target.number == inode { shown } else { via::shown_as(shown, inode) })
     }
 
     fn setattr(
@@ -124,7 +132,13 @@ impl Operations for CellFs {
         handle: Option<u64>,
         changes: &AttributeChanges,
     ) -> FsResult<(Attributes, Lifetime)> {
-        self.set_attributes(caller, &self.inode(inode)?, handle, changes)
+        let target = self.inode(inode)?;
+        let shown = self.set_attributes(caller, &target, handle, changes)?;
+        if target.number == inode {
+            return Ok(shown);
+        }
+        self.state.invalidate(Invalidation::Inode { inode: target.number, attributes_only: true });
+        Ok(via::shown_as(shown, inode))
     }
 
     fn mkdir(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32) -> FsResult<Entry> {
@@ -132,7 +146,10 @@ impl Operations for CellFs {
     }
 
     fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
-        self.remove_file(caller, &*self.inode(parent)?, name.as_bytes())
+        let directory = self.inode(parent)?;
+        self.remove_file(caller, &directory, name.as_bytes())?;
+        self.name_changed_via(&directory, parent, name.as_bytes());
+        Ok(())
     }
 
     fn rmdir(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
@@ -148,12 +165,21 @@ impl Operations for CellFs {
         new_name: &OsStr,
         flags: u32,
     ) -> FsResult<()> {
-        let (parent, new_parent) = (self.inode(parent)?, self.inode(new_parent)?);
-        self.rename_name(caller, (&parent, name.as_bytes()), (&new_parent, new_name.as_bytes()), flags)
+        let (source, target) = (self.inode(parent)?, self.inode(new_parent)?);
+        self.rename_name(caller, (&source, name.as_bytes()), (&target, new_name.as_bytes()), flags)?;
+        self.name_changed_via(&source, parent, name.as_bytes());
+        self.name_changed_via(&target, new_parent, new_name.as_bytes());
+        Ok(())
     }
 
     fn create(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32, flags: i32) -> FsResult<(Entry, Opened)> {
-        self.create_file(caller, &*self.inode(parent)?, name.as_bytes(), mode, flags)
+        let directory = self.inode(parent)?;
+        let (entry, opened) = self.create_file(caller, &directory, name.as_bytes(), mode, flags)?;
+        if directory.number == parent {
+            return Ok((entry, opened));
+        }
+        self.name_changed_via(&directory, parent, name.as_bytes());
+        Ok((Entry { name_lifetime: Lifetime::None, ..entry }, opened))
     }
 
     fn open(&self, caller: &Caller, inode: u64, flags: i32) -> FsResult<Opened> {
@@ -196,7 +222,7 @@ impl Operations for CellFs {
     }
 
     fn opendir(&self, _caller: &Caller, inode: u64) -> FsResult<u64> {
-        self.open_directory(&self.inode(inode)?)
+        self.open_directory(&self.inode(inode)?, inode)
     }
 
     fn readdir(

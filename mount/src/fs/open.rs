@@ -126,13 +126,18 @@ impl CellFs {
             Node::Namespace(_, namespace) if name.starts_with(b".") => {
                 self.create_magic(caller, &Place::Namespace(&namespace), name, flags)
             }
+            Node::Magic(MagicNode::ViaKeys(..)) => {
+                refuse(libc::EPERM, "rows are directories: mkdir makes one; cells are files in a row")
+            }
             Node::Magic(magic) => self.create_magic(caller, &Place::Magic(&magic), name, flags),
             Node::Table(_) => refuse(
                 libc::EPERM,
                 "a table holds rows, which are directories: mkdir makes one; cells are files in a row",
             ),
             Node::Root | Node::Namespace(..) => refuse(libc::EPERM, "files are cells: they live in a row of a table"),
-            Node::Cell(_) | Node::Scratch(_) => refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
+            Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
+                refuse(libc::ENOTDIR, "a cell is a file, not a directory")
+            }
         }
     }
 

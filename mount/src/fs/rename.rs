@@ -53,6 +53,12 @@ impl CellFs {
             (Node::Table(_) | Node::Row(..), Node::Table(_) | Node::Row(..)) => {
                 self.rename_file(caller, from, to, keep)
             }
+            (Node::Magic(MagicNode::ViaKeys(source, by)), Node::Magic(MagicNode::ViaKeys(target, to_by))) => {
+                if source != target {
+                    return refuse(libc::EXDEV, "a row cannot move to another table; mv copies it");
+                }
+                self.rename_row_via(&source, (&by, from.1), (&to_by, to.1), keep)
+            }
             (Node::Root, Node::Root) => refuse(libc::EINVAL, "a namespace cannot be renamed"),
             _ => {
                 refuse(libc::EINVAL, "tables move between namespaces, rows within their table, cells between its rows")

@@ -39,6 +39,7 @@ impl CellFs {
                     self.table_writable(&cell.table)?;
                     self.set_cell(&mut inode.lock(), &cell, &rest)?;
                 }
+                Node::Via(..) => return refuse(libc::ESTALE, "not a directory of its own"),
                 Node::Cell(_) | Node::Scratch(_) => self.set_orphan(&mut inode.lock(), &rest),
                 // Dot files take any attributes and keep none, but for a schema's time: `cp -p` and `tar x` must go on.
                 Node::Magic(node) => match rest.mtime {

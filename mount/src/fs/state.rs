@@ -5,7 +5,7 @@ use super::inode::{InodeTable, Node};
 use super::rows::KeptRows;
 use super::scratch::{HiddenCells, ScratchFiles};
 use crate::invalidation::InvalidationQueue;
-use crate::magic::{CellAddress, Change, MountHooks, TableHandle};
+use crate::magic::{CellAddress, Change, MagicNode, MountHooks, TableHandle};
 use crate::names;
 use crate::ops::{Caller, FsError, Invalidation};
 use bytes::Bytes;
@@ -223,6 +223,10 @@ impl MountState {
                 text(&names::row_name(&cell.row)),
                 text(&names::cell_name(&cell.family, &cell.qualifier))
             ),
+            Node::Via(table, scheme, row) => {
+                let key = scheme.logical(row).map_or_else(String::new, |key| text(&names::row_name(&key)));
+                format!("{}/{key}", MagicNode::ViaKeys(table.clone(), scheme.clone()).path())
+            }
             Node::Scratch(number) => format!("(scratch file {number})"),
             Node::Magic(magic) => magic.path(),
         }
@@ -453,7 +457,7 @@ impl MountHooks for MountState {
 
 impl MountState {
     /// A row may have come to be: the table may have said that it does not exist.
-    fn row_appeared(&self, table: &TableHandle, row: &Bytes) {
+    pub(super) fn row_appeared(&self, table: &TableHandle, row: &Bytes) {
         let known = self.inodes.find(&Node::Row(table.clone(), row.clone())).is_some();
         if let (false, Some(inode)) = (known, self.inodes.find(&Node::Table(table.clone()))) {
             self.table_changed(table.id(), self.now());

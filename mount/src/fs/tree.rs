@@ -7,7 +7,7 @@ use super::open::{SET_GID, not_a_cell};
 use super::rows::{KeptRow, RowFacts};
 use super::scratch::{ScratchPlace, is_scratch_name};
 use super::{CellFs, refuse};
-use crate::magic::{CellAddress, Place, TableHandle};
+use crate::magic::{CellAddress, MagicNode, Place, TableHandle};
 use crate::names;
 use crate::ops::{Caller, Entry, FsError, FsResult};
 use bytes::Bytes;
@@ -33,8 +33,11 @@ impl CellFs {
             }
             Node::Table(table) => self.make_row(caller, parent, &table, name, mode),
             Node::Row(..) => refuse(libc::EPERM, "a row holds cells, which are files"),
+            Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.make_row_via(caller, &table, &scheme, name, mode),
             Node::Magic(_) => refuse(libc::EPERM, "no directory can be made here"),
-            Node::Cell(_) | Node::Scratch(_) => refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
+            Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
+                refuse(libc::ENOTDIR, "a cell is a file, not a directory")
+            }
         }?;
         parent.lock().absent.remove(name);
         Ok(entry)
@@ -75,7 +78,7 @@ impl CellFs {
         Ok(self.admin.set_namespace_attributes(namespace, attributes)?)
     }
 
-    fn make_row(
+    pub(super) fn make_row(
         &self,
         caller: &Caller,
         parent: &Inode,
@@ -139,8 +142,11 @@ impl CellFs {
             }
             Node::Root if name.starts_with(b".") => self.remove_magic(&Place::Root, name),
             Node::Root | Node::Namespace(..) => refuse(libc::EISDIR, "namespaces and tables are directories"),
+            Node::Magic(MagicNode::ViaKeys(..)) => refuse(libc::EISDIR, "a row is a directory: rmdir removes it"),
             Node::Magic(magic) => self.remove_magic(&Place::Magic(&magic), name),
-            Node::Cell(_) | Node::Scratch(_) => refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
+            Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
+                refuse(libc::ENOTDIR, "a cell is a file, not a directory")
+            }
         }
     }
 
@@ -243,8 +249,11 @@ impl CellFs {
                 None if is_scratch_name(name) => refuse(libc::ENOTDIR, "a scratch file is a file: unlink removes it"),
                 None => Err(not_a_cell(&table, name)),
             },
+            Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.remove_row_via(&table, &scheme, name),
             Node::Magic(_) => refuse(libc::EPERM, "not a directory that can be removed"),
-            Node::Cell(_) | Node::Scratch(_) => refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
+            Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
+                refuse(libc::ENOTDIR, "a cell is a file, not a directory")
+            }
         }
     }
 
@@ -280,7 +289,7 @@ impl CellFs {
         Ok(table.0.scan(&scan)?.next()?.is_some())
     }
 
-    fn remove_row(&self, table: &TableHandle, name: &[u8]) -> FsResult<()> {
+    pub(super) fn remove_row(&self, table: &TableHandle, name: &[u8]) -> FsResult<()> {
         self.table_writable(table)?;
         if name.starts_with(b".") {
             return refuse(libc::EPERM, "not a directory that can be removed");

@@ -2,10 +2,10 @@
 
 use super::node::{ImportForm, InstanceFile, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
-use super::{Magic, MagicListing, Place, guide, instance, typed, versions};
+use super::{Magic, MagicListing, Place, guide, instance, typed, versions, via};
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
-use cellfs::types::ColumnType;
+use cellfs::types::{ColumnType, KeyScheme};
 use std::sync::Arc;
 
 impl Magic {
@@ -36,6 +36,7 @@ impl Magic {
                     b".regions" => Some(MagicNode::Regions(table)),
                     b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
                     b".import" => Some(MagicNode::Import(table)),
+                    b".via" => Some(MagicNode::Via(table)),
                     _ => None,
                 }
             }
@@ -78,6 +79,15 @@ impl Magic {
             },
             MagicNode::Versions(table, row) => versions::lookup_cell(table, row, name)?,
             MagicNode::CellVersions(cell) => versions::lookup_version(cell, name)?,
+            MagicNode::Via(table) if name == via::REVERSE_TIME.as_bytes() => {
+                Some(MagicNode::ViaPrefixes(table.clone()))
+            }
+            MagicNode::Via(table) => {
+                let scheme = std::str::from_utf8(name).ok().and_then(KeyScheme::of_name);
+                scheme.map(|scheme| MagicNode::ViaKeys(table.clone(), scheme))
+            }
+            MagicNode::ViaPrefixes(table) => via::prefix_of_name(name)
+                .map(|prefix| MagicNode::ViaKeys(table.clone(), KeyScheme::ReverseTime(prefix))),
             MagicNode::As(table, row) => {
                 let of = std::str::from_utf8(name).ok().and_then(ColumnType::of_name);
                 of.map(|of| MagicNode::AsType(table.clone(), row.clone(), of))
@@ -148,6 +158,8 @@ impl Magic {
             }
             MagicNode::Versions(table, row) => return versions::list_cells(table, row),
             MagicNode::CellVersions(cell) => return versions::list_versions(cell),
+            MagicNode::Via(table) => via::list_schemes(table),
+            MagicNode::ViaPrefixes(table) => return via::list_prefixes(table),
             MagicNode::As(table, row) => ColumnType::all()
                 .map(|of| (of.name().to_owned(), MagicNode::AsType(table.clone(), row.clone(), of)))
                 .collect(),

@@ -38,6 +38,7 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              FORM: keys count jsonl cells tsv csv
     .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
+    .via/SCHEME/KEY/         a row by its logical key: reverse md5-4 salt-16 pad-8 long hex ob-int64 ...
     ROW/                     mkdir, or write a cell into it; rm -r deletes
       .key .row.json         the raw row key; the whole row, also to write
       .versions/CELL/TS      every stored version; write, or rm, one of them

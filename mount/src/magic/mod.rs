@@ -26,9 +26,11 @@ mod tasks;
 mod time;
 mod typed;
 mod versions;
+mod via;
 
 pub use file::{MagicFile, MagicOpened};
 pub use hooks::{Change, MountHooks};
+pub(crate) use node::put_scheme;
 pub use node::{CellAddress, ImportForm, InstanceFile, MagicNode, TableHandle};
 pub use scan::{ScanForm, ScanParts};
 pub use time::parse_time;
@@ -171,7 +173,11 @@ impl Magic {
             _ => self.content(node, caller)?.map_or(0, |content| content.len() as u64),
         };
         let allowed = match node.kind() {
-            FileKind::Directory if matches!(node, MagicNode::CellVersions(_) | MagicNode::AsType(..)) => 0o777,
+            FileKind::Directory
+                if matches!(node, MagicNode::CellVersions(_) | MagicNode::AsType(..) | MagicNode::ViaKeys(..)) =>
+            {
+                0o777
+            }
             FileKind::Directory => 0o555,
             FileKind::Regular if node.is_writable() => 0o666,
             FileKind::Regular => 0o444,
@@ -218,6 +224,9 @@ impl Magic {
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
+            | MagicNode::Via(_)
+            | MagicNode::ViaPrefixes(_)
+            | MagicNode::ViaKeys(..)
             | MagicNode::As(..)
             | MagicNode::AsType(..) => return Err(FsError::new(libc::EISDIR, "a directory")),
         }))

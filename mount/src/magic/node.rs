@@ -4,7 +4,7 @@ use super::scan::{ScanForm, ScanParts};
 use crate::ops::FileKind;
 use bytes::{BufMut, Bytes};
 use cellfs::client::{Table, TableView};
-use cellfs::types::ColumnType;
+use cellfs::types::{ColumnType, KeyScheme};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -161,6 +161,12 @@ pub enum MagicNode {
     Version(CellAddress, i64),
     /// `<row>/.versions/<cell>/<ts>.del`
     VersionMarker(CellAddress, i64),
+    /// `<table>/.via/`
+    Via(TableHandle),
+    /// `<table>/.via/revts/`
+    ViaPrefixes(TableHandle),
+    /// `<table>/.via/<scheme>/`, `<table>/.via/revts/<prefix>/`: its rows are the file system's.
+    ViaKeys(TableHandle, KeyScheme),
     /// `<row>/.as/`
     As(TableHandle, Bytes),
     /// `<row>/.as/<type>/`
@@ -181,6 +187,9 @@ impl MagicNode {
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
+            | MagicNode::Via(_)
+            | MagicNode::ViaPrefixes(_)
+            | MagicNode::ViaKeys(..)
             | MagicNode::As(..)
             | MagicNode::AsType(..) => FileKind::Directory,
             _ => FileKind::Regular,
@@ -228,6 +237,9 @@ impl MagicNode {
             | MagicNode::RowKey(table, _)
             | MagicNode::RowJson(table, _)
             | MagicNode::Versions(table, _)
+            | MagicNode::Via(table)
+            | MagicNode::ViaPrefixes(table)
+            | MagicNode::ViaKeys(table, _)
             | MagicNode::As(table, _)
             | MagicNode::AsType(table, ..) => Some(table),
             MagicNode::CellVersions(cell)
@@ -256,6 +268,7 @@ impl MagicNode {
             MagicNode::ImportStream(_, form) => out.put_u8(*form as u8),
             MagicNode::RowKey(_, row) | MagicNode::RowJson(_, row) | MagicNode::Versions(_, row) => out.put_slice(row),
             MagicNode::CellVersions(cell) => cell.identity(out),
+            MagicNode::ViaKeys(_, scheme) => put_scheme(scheme, out),
             MagicNode::As(_, row) => out.put_slice(row),
             MagicNode::AsType(_, row, of) => {
                 put_type(*of, out);
@@ -279,7 +292,9 @@ impl MagicNode {
             | MagicNode::Regions(_)
             | MagicNode::Import(_)
             | MagicNode::ImportErrors(_)
-            | MagicNode::ImportLast(_) => {}
+            | MagicNode::ImportLast(_)
+            | MagicNode::Via(_)
+            | MagicNode::ViaPrefixes(_) => {}
         }
     }
 
@@ -309,6 +324,9 @@ impl MagicNode {
             MagicNode::CellVersions(_) => 21,
             MagicNode::Version(..) => 22,
             MagicNode::VersionMarker(..) => 23,
+            MagicNode::Via(_) => 43,
+            MagicNode::ViaPrefixes(_) => 44,
+            MagicNode::ViaKeys(..) => 45,
             MagicNode::As(..) => 40,
             MagicNode::AsType(..) => 41,
             MagicNode::AsCell(..) => 42,
@@ -316,6 +334,15 @@ impl MagicNode {
             MagicNode::GuidePage(_) => 61,
             MagicNode::TableHealth(_) => 62,
         }
+    }
+}
+
+/// Bytes that name a scheme and nothing else.
+pub(crate) fn put_scheme(scheme: &KeyScheme, out: &mut Vec<u8>) {
+    out.put_slice(scheme.name().as_bytes());
+    out.put_u8(0);
+    if let KeyScheme::ReverseTime(prefix) = scheme {
+        out.put_slice(prefix);
     }
 }
 

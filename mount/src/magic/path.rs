@@ -5,6 +5,7 @@ use super::node::{CellAddress, ImportForm, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
 use crate::names;
 use bytes::Bytes;
+use cellfs::types::KeyScheme;
 
 impl MagicNode {
     /// The path from the mount's root.
@@ -42,6 +43,12 @@ impl MagicNode {
             MagicNode::CellVersions(cell) => versions_of(cell),
             MagicNode::Version(cell, timestamp) => format!("{}/{timestamp}", versions_of(cell)),
             MagicNode::VersionMarker(cell, timestamp) => format!("{}/{timestamp}.del", versions_of(cell)),
+            MagicNode::Via(table) => of_table(table, ".via"),
+            MagicNode::ViaPrefixes(table) => of_table(table, ".via/revts"),
+            MagicNode::ViaKeys(table, KeyScheme::ReverseTime(prefix)) => {
+                of_table(table, &format!(".via/revts/{}", String::from_utf8_lossy(&names::row_name(prefix))))
+            }
+            MagicNode::ViaKeys(table, scheme) => of_table(table, &format!(".via/{}", scheme.name())),
             MagicNode::As(table, row) => of_row(table, row, ".as"),
             MagicNode::AsType(table, row, of) => of_row(table, row, &format!(".as/{}", of.name())),
             MagicNode::AsCell(cell, of) => {

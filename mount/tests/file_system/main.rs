@@ -12,5 +12,6 @@ mod rename;
 mod scratch;
 mod tree;
 mod versions;
+mod via;
 mod visibility;
 mod write;
