@@ -112,6 +112,7 @@ pub(super) struct QueryMatcher {
     time_range: TimeRange,
     oldest_unexpired: i64,
     trackers: Trackers,
+    filtered: bool,
     /// Versions that passed the filter, of the column they are of.
     passed: PassedVersions,
     /// The row has nothing more to give.
@@ -161,6 +162,7 @@ impl QueryMatcher {
             time_range: scan.time_range,
             oldest_unexpired,
             trackers,
+            filtered: scan.filtered,
             passed: PassedVersions { limit: versions, qualifier: None, count: 0 },
             row_done: false,
             reason: LossReason::Marker,
@@ -187,6 +189,15 @@ impl QueryMatcher {
         match &self.trackers {
             Trackers::ByTimestamp { columns, .. } => columns.hint(),
             Trackers::BySequenceId(tracker) => tracker.hint(),
+        }
+    }
+
+    /// HBase's tracker of NEW_VERSION_BEHAVIOR learns that a named column is over from the next column's cells only, so a filter that wants to
+    /// leave `cell`'s column is shown its older versions all the same.
+    pub(super) fn stays_in_column(&self, cell: &Cell) -> bool {
+        match &self.trackers {
+            Trackers::BySequenceId(tracker) if self.filtered => tracker.hint() == Some(cell.qualifier()),
+            _ => false,
         }
     }
 

@@ -247,6 +247,9 @@ impl StoreScanner {
     fn go_to_next_column(&mut self) -> Result<()> {
         self.pending = Pending::Nothing;
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
+        if self.matcher.stays_in_column(&leaving) {
+            return Ok(());
+        }
         let family_column = leaving.qualifier().is_empty();
         let mut steps = 0;
         while let Some(cell) = self.heap.peek()? {

@@ -3,7 +3,11 @@
 //! These are descriptions; the scanner makes of one what judges cells. A filter sees what deletes, time to live and the family's VERSIONS let
 //! through; the request's versions are counted behind it (HBASE-17125).
 
+mod arguments;
 mod comparator;
+mod parse;
+#[cfg(test)]
+mod parse_tests;
 
 pub use comparator::{BitOperator, Comparator, Comparison};
 

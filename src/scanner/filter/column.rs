@@ -139,7 +139,7 @@ impl CellFilter for ColumnRangeFilter {
     }
 }
 
-/// HBase `ColumnPaginationFilter` with a number to skip.
+/// HBase `ColumnPaginationFilter` with a number to skip. It counts what it is shown, so a list must not ask it for hints beyond its turn.
 #[derive(Debug)]
 pub(super) struct ColumnPaginationFilter {
     limit: u64,
@@ -164,10 +164,6 @@ impl CellFilter for ColumnPaginationFilter {
         }
         self.count += 1;
         Ok(if self.count <= self.offset { ReturnCode::NextColumn } else { ReturnCode::IncludeAndNextColumn })
-    }
-
-    fn gives_hints(&self) -> bool {
-        true
     }
 }
 
@@ -203,10 +199,6 @@ impl CellFilter for ColumnPaginationFromFilter {
 
     fn next_cell_hint(&self, cell: &Cell) -> Option<Cell> {
         first_of_column(cell, &self.column)
-    }
-
-    fn gives_hints(&self) -> bool {
-        true
     }
 }
 
