@@ -153,6 +153,12 @@ impl Pending {
         self.writers.iter_mut().any(|writer| writer.is_dirty() && writer.belongs_to(pid))
     }
 
+    /// When the cell was made, if nobody has written to it or cut it since: milliseconds since the epoch.
+    pub fn untouched_since(&self) -> Option<i64> {
+        let since = self.creating?.since_millis;
+        (self.size() == 0 && self.changed_millis == since).then_some(since)
+    }
+
     /// Bytes of the working copy.
     pub fn size(&self) -> u64 {
         self.content.as_ref().map_or(0, |content| content.as_slice().len() as u64)

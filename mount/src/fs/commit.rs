@@ -1,6 +1,6 @@
 //! A working copy becomes a version: one put.
 
-use super::attributes::FileAttributes;
+use super::attributes::{FileAttributes, MILLI};
 use super::cells::{Version, VersionId};
 use super::inode::{Inode, InodeState, Node};
 use super::lookup::expires;
@@ -56,12 +56,27 @@ impl CellFs {
     /// What the next version of an open cell keeps of its own: what was set meanwhile, or the creator's, or the mode and owner of the last version.
     fn next_attributes(&self, state: &mut InodeState, cell: &CellAddress) -> FsResult<FileAttributes> {
         if let Some(pending) = &state.cell.pending {
-            if let Some(set) = pending.attributes {
-                return Ok(set);
-            }
-            if let Some(creation) = pending.creating {
-                let defaults = self.cell_defaults(&cell.table)?;
-                return Ok(FileAttributes::owned(creation.mode, creation.uid, creation.gid, defaults));
+            let made = match pending.creating {
+                Some(creation) => {
+                    let defaults = self.cell_defaults(&cell.table)?;
+                    Some(FileAttributes::owned(creation.mode, creation.uid, creation.gid, defaults))
+                }
+                None => None,
+            };
+            if let Some(own) = pending.attributes.or(made) {
+                return Ok(match pending.untouched_since() {
+                    // Closing changes no file: one that was made and never written keeps the times it was made at.
+                    Some(since) if since < self.state.now() => {
+                        let since = Some(since.saturating_mul(MILLI));
+                        FileAttributes {
+                            mtime_nanos: own.mtime_nanos.or(since),
+                            ctime_nanos: own.ctime_nanos.or(since),
+                            ..own
+                        }
+                    }
+                    // The version is newer than any change of attributes before it.
+                    _ => FileAttributes { ctime_nanos: None, ..own },
+                });
             }
         }
         Ok(self.committed(state, cell)?.map(|version| version.own().without_times()).unwrap_or_default())
@@ -85,7 +100,7 @@ impl CellFs {
             value,
             tags: own.tags(None),
         });
-        put.cells.extend(kept.as_ref().and_then(row_attributes_cell));
+        put.cells.extend(row_attributes_cell(kept.as_ref().and_then(|kept| kept.own)));
         let outcome = cell.table.0.put(put)?;
         let Some(written) = outcome.written.first() else {
             return refuse(libc::EIO, "the store took a version without saying its timestamp");
@@ -160,8 +175,8 @@ impl CellFs {
 }
 
 /// The hidden cell that stores what a row keeps of its own.
-pub(super) fn row_attributes_cell(kept: &KeptRow) -> Option<PutCell> {
-    kept.own.map(|own| PutCell {
+pub(super) fn row_attributes_cell(own: Option<FileAttributes>) -> Option<PutCell> {
+    own.map(|own| PutCell {
         family: Bytes::from_static(ROW_ATTRIBUTES_FAMILY),
         qualifier: Bytes::new(),
         time: WriteTime::AfterNewest,

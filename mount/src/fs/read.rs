@@ -30,8 +30,8 @@ impl CellFs {
         Ok(snapshot.value.as_ref().map(|value| cells::slice(value, offset, size)).unwrap_or_default())
     }
 
-    /// Makes the snapshot right for a read at `offset`: the first read takes the newest version; a later one moves on to a newer version at the beginning, and at
-    /// the end if the newer version only goes on. A value is never shown half old and half new.
+    /// Makes the snapshot right for a read at `offset`. A reader's first read takes the newest version; a later one moves on to a newer version at the beginning,
+    /// and at the end if the newer version only goes on: it never sees a value half old and half new. Who can write as well always reads the newest: its own commits above all.
     fn refresh(
         &self,
         state: &mut InodeState,
@@ -43,14 +43,14 @@ impl CellFs {
         if let Some(value) = &snapshot.value {
             let at_end = offset >= value.len() as u64;
             let alone = !file.cached || state.cell.cached_readers == 1;
-            if !(alone && (offset == 0 || at_end)) {
+            if !(file.writable || alone && (offset == 0 || at_end)) {
                 return Ok(());
             }
             if self.committed(state, cell)?.map(|version| version.id) == snapshot.version {
                 return Ok(());
             }
             let Some((newer, version)) = self.fetch_value(state, cell)? else { return Ok(()) };
-            if offset != 0 && !newer.starts_with(value) {
+            if !file.writable && offset != 0 && !newer.starts_with(value) {
                 return Ok(());
             }
             *snapshot = Snapshot { value: Some(newer), version: Some(version) };

@@ -196,7 +196,7 @@ impl CellFs {
         let mut put = Put::new(target.row.clone());
         put.durability = self.state.durability();
         put.cells.push(moved_cell(found, target.family.clone(), target.qualifier.clone()));
-        put.cells.extend(kept.as_ref().and_then(row_attributes_cell));
+        put.cells.extend(row_attributes_cell(kept.as_ref().and_then(|kept| kept.own)));
         let mut delete = Delete::row(source.row.clone()).marker(column_marker(source));
         delete.durability = self.state.durability();
         let (put, delete) = (Mutation::Put(put), Mutation::Delete(delete));

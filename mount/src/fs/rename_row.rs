@@ -1,6 +1,6 @@
 //! Renaming a row: one record moves every cell it shows.
 
-use super::attributes::FileAttributes;
+use super::attributes::{FileAttributes, MILLI};
 use super::commit::row_attributes_cell;
 use super::inode::{Inode, Node};
 use super::lookup::row_scan;
@@ -87,7 +87,8 @@ impl CellFs {
             let kept = self.state.kept.remove(id, from);
             let own = kept.as_ref().and_then(|kept| kept.own).or((stale || facts.stored).then_some(facts.own));
             let changed_millis = kept.map_or(facts.newest_millis, |kept| kept.changed_millis);
-            self.state.kept.insert(id, to.clone(), KeptRow { own, changed_millis });
+            let kept = KeptRow { own, changed_millis, renamed_nanos: Some(self.state.now().saturating_mul(MILLI)) };
+            self.state.kept.insert(id, to.clone(), kept);
             if facts.stored {
                 table.0.delete(Delete::row(from.clone()).marker(attributes_marker()))?;
             }
@@ -95,7 +96,7 @@ impl CellFs {
         }
         let own = FileAttributes { ctime_nanos: None, ..facts.own };
         if stale || !own.is_empty() {
-            put.cells.extend(row_attributes_cell(&KeptRow { own: Some(own), changed_millis: 0 }));
+            put.cells.extend(row_attributes_cell(Some(own)));
         }
         let mut gone = Delete::row(from.clone());
         gone.row_time = WriteTime::AfterNewest;
@@ -115,7 +116,7 @@ impl CellFs {
             // A set time goes on to be shown: it is now as old as the moved cells.
             let own = FileAttributes { basis_millis: Some(newest), ..own };
             let mut put = Put::new(to.clone()).durability(self.state.durability());
-            put.cells.extend(row_attributes_cell(&KeptRow { own: Some(own), changed_millis: 0 }));
+            put.cells.extend(row_attributes_cell(Some(own)));
             table.0.put(put)?;
         }
         Ok(())

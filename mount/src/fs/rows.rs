@@ -36,6 +36,8 @@ pub struct KeptRow {
     pub own: Option<FileAttributes>,
     /// When it was made or emptied, milliseconds since the epoch.
     pub changed_millis: i64,
+    /// When it was last renamed, nanoseconds since the epoch: its ctime if nothing has changed it since.
+    pub renamed_nanos: Option<i64>,
 }
 
 /// The kept rows of all tables.
@@ -68,7 +70,7 @@ impl KeptRows {
         match rows.get_mut(row) {
             Some(kept) => kept.changed_millis = kept.changed_millis.max(changed_millis),
             None => {
-                rows.insert(row.clone(), KeptRow { own: None, changed_millis });
+                rows.insert(row.clone(), KeptRow { own: None, changed_millis, renamed_nanos: None });
                 self.count.fetch_add(1, Ordering::AcqRel);
             }
         }
@@ -119,7 +121,9 @@ impl CellFs {
         }
         let stored = if trace.any { self.stored_row_attributes(table, row)? } else { None };
         let newest = trace.newest_millis.into_iter().chain(kept.as_ref().map(|kept| kept.changed_millis)).max();
-        let own = kept.and_then(|kept| kept.own).or(stored).unwrap_or_default();
+        let renamed = kept.as_ref().and_then(|kept| kept.renamed_nanos);
+        let mut own = kept.and_then(|kept| kept.own).or(stored).unwrap_or_default();
+        own.ctime_nanos = own.ctime_nanos.max(renamed);
         Ok(Some(RowFacts { own, stored: stored.is_some(), newest_millis: newest.unwrap_or(0), epoch }))
     }
 

@@ -93,10 +93,10 @@ impl CellFs {
         if changes.mtime.is_some() {
             own.basis_millis = Some(facts.newest_millis);
         }
-        let kept = KeptRow { own: Some(own), changed_millis: facts.newest_millis };
+        let kept = KeptRow { own: Some(own), changed_millis: facts.newest_millis, renamed_nanos: None };
         if self.row_has_cells(table, row)? {
             let mut put = Put::new(row.clone()).durability(self.state.durability());
-            put.cells.extend(row_attributes_cell(&kept));
+            put.cells.extend(row_attributes_cell(kept.own));
             table.0.put(put)?;
             facts.stored = true;
         } else {

@@ -102,7 +102,11 @@ impl CellFs {
         let stored = self.stored_row_attributes(table, &row)?.is_some();
         let now = self.state.now();
         let own_to_store = (stored || !own.is_empty()).then_some(own);
-        self.state.kept.insert(table.id(), row.clone(), KeptRow { own: own_to_store, changed_millis: now });
+        self.state.kept.insert(
+            table.id(),
+            row.clone(),
+            KeptRow { own: own_to_store, changed_millis: now, renamed_nanos: None },
+        );
         self.state.table_changed(table.id(), now);
         self.magic.table_changed(table.id());
         let inode = self.state.inodes.reference(Node::Row(table.clone(), row.clone()));

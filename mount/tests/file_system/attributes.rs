@@ -153,3 +153,30 @@ fn attributes_of_empty_rows_wait_for_the_first_cell() {
     let mut kernel = kernel.remount();
     assert_eq!(kernel.stat("default/t/r").unwrap().mode, 0o711);
 }
+
+#[test]
+fn closing_a_new_empty_cell_changes_none_of_its_times() {
+    let mut kernel = row();
+    for flags in [libc::O_RDONLY, libc::O_WRONLY] {
+        kernel.clock.add(1000);
+        let path = if flags == libc::O_RDONLY { "default/t/r/cf:read" } else { "default/t/r/cf:write" };
+        let file = kernel.open(path, flags | libc::O_CREAT).unwrap();
+        let made = kernel.stat(path).unwrap();
+        kernel.clock.add(1000);
+        kernel.close(file).unwrap();
+        let closed = kernel.stat(path).unwrap();
+        assert_eq!((closed.mtime_nanos, closed.ctime_nanos), (made.mtime_nanos, made.ctime_nanos));
+    }
+}
+
+#[test]
+fn what_is_written_after_a_change_of_mode_is_the_newest_change() {
+    let mut kernel = row();
+    let file = kernel.open("default/t/r/cf:a", libc::O_WRONLY | libc::O_CREAT).unwrap();
+    kernel.setattr("default/t/r/cf:a", mode(0o600)).unwrap();
+    kernel.clock.add(1000);
+    kernel.pwrite(file, 0, b"x").unwrap();
+    kernel.close(file).unwrap();
+    let shown = kernel.stat("default/t/r/cf:a").unwrap();
+    assert_eq!((shown.mode, shown.ctime_nanos), (0o600, (BEGIN + 1000) * MILLI));
+}

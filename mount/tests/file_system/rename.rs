@@ -144,3 +144,14 @@ fn what_cannot_move_is_refused() {
     kernel.rename("default/t/r/cf:a", "default/t/r/cf:a").unwrap();
     assert_eq!(kernel.read("default/t/r/cf:a").unwrap(), "x");
 }
+
+#[test]
+fn an_empty_row_that_is_renamed_changes_its_ctime_alone() {
+    let mut kernel = rows();
+    let before = kernel.stat("default/t/r").unwrap();
+    kernel.clock.add(1000);
+    kernel.rename("default/t/r", "default/t/q").unwrap();
+    let after = kernel.stat("default/t/q").unwrap();
+    assert_eq!(after.mtime_nanos, before.mtime_nanos);
+    assert_eq!(after.ctime_nanos, before.ctime_nanos + 1_000_000_000);
+}

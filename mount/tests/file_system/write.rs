@@ -122,3 +122,23 @@ fn a_full_volume_refuses_in_write_and_deleting_still_works() {
     kernel.write("default/t/r/cf:b", vec![b'x'; 2 << 20]).unwrap();
     assert_eq!(kernel.stat("default/t/r/cf:b").unwrap().size, 2 << 20, "room made ends it");
 }
+
+#[test]
+fn who_reads_and_writes_sees_its_commits_anywhere_in_the_cell() {
+    let mut kernel = Kernel::new();
+    kernel.mkdir("default/t").unwrap();
+    kernel.mkdir("default/t/r").unwrap();
+    let file = kernel.open("default/t/r/cf:a", libc::O_RDWR | libc::O_CREAT).unwrap();
+    for round in [&b"first value"[..], b"other value", b"third value"] {
+        kernel.pwrite(file, 0, round).unwrap();
+        kernel.flush(file).unwrap();
+        assert_eq!(kernel.pread(file, 2, 3).unwrap(), round[2..5], "in the middle, after a commit");
+    }
+    let other = kernel.open("default/t/r/cf:a", libc::O_RDWR).unwrap();
+    assert_eq!(kernel.pread(other, 2, 3).unwrap(), "ird");
+    kernel.pwrite(file, 0, b"fourth one!").unwrap();
+    kernel.flush(file).unwrap();
+    assert_eq!(kernel.pread(other, 2, 3).unwrap(), "urt", "another writer's commit");
+    kernel.close(file).unwrap();
+    kernel.close(other).unwrap();
+}
