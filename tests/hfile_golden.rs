@@ -213,6 +213,7 @@ fn files_are_written_as_hbase_writes_them() {
             max_sequence_id: theirs.info().max_sequence_id,
             major_compaction: theirs.info().major_compaction,
             bulk_load_time: theirs.info().bulk_load_time,
+            compacted: None,
         };
         writer.finish(store).unwrap();
 

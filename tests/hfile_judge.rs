@@ -139,7 +139,9 @@ fn plan() -> Vec<(String, Vec<Cell>, HFileWriterOptions, StoreFileInfo)> {
         let options = HFileWriterOptions { block_size: 512, index_chunk_size, index_entries_min: 4, ..base.clone() };
         add(format!("index-{index_chunk_size}"), cells(3000, true, false), &options);
     }
-    let compaction = StoreFileInfo { max_sequence_id: Some(4711), major_compaction: true, bulk_load_time: None };
+    let compacted = Some(vec!["0".repeat(32), "1".repeat(32)]);
+    let compaction =
+        StoreFileInfo { max_sequence_id: Some(4711), major_compaction: true, bulk_load_time: None, compacted };
     files.push(("major".to_owned(), cells(300, true, false), base.clone(), compaction));
     let bulk = StoreFileInfo { bulk_load_time: Some(1_000_000_000_000), ..StoreFileInfo::default() };
     let options = HFileWriterOptions { sequence_ids: false, tags: true, ..base };

@@ -91,6 +91,8 @@ pub struct Get {
     pub max_versions: u32,
     /// Timestamps to look at, applied before versions are counted.
     pub time_range: TimeRange,
+    /// Time ranges of single families in place of `time_range` (HBASE-14355).
+    pub family_time_ranges: BTreeMap<Bytes, TimeRange>,
     /// Cells per family to return at most.
     pub store_limit: Option<usize>,
     /// Cells per family to skip first.
@@ -109,6 +111,7 @@ impl Get {
             columns: ColumnSelection::default(),
             max_versions: 1,
             time_range: TimeRange::ALL,
+            family_time_ranges: BTreeMap::new(),
             store_limit: None,
             store_offset: 0,
             filter: None,

@@ -1,6 +1,6 @@
 //! What a writer learns from its cells, and the file info that it makes of it (hbase.md B6).
 
-use super::file_info::{FileInfo, key};
+use super::file_info::{FileInfo, compaction_event, key};
 use super::info::{bloom_name, encoding_name};
 use super::writer::HFileWriterOptions;
 use crate::cell::{Cell, CellType};
@@ -16,6 +16,8 @@ pub struct StoreFileInfo {
     pub major_compaction: bool,
     /// For a file that is to be bulk loaded: the time, in milliseconds.
     pub bulk_load_time: Option<i64>,
+    /// Names of the store files that were compacted into this one; none for a flush. `None` says nothing, as files for bulk loads do.
+    pub compacted: Option<Vec<String>>,
 }
 
 /// What was written.
@@ -148,6 +150,9 @@ impl CellFacts {
         info.set_bool(key::MAJOR_COMPACTION, store.major_compaction);
         if let Some(id) = store.max_sequence_id {
             info.set(key::MAX_SEQ_ID, id.to_be_bytes());
+        }
+        if let Some(names) = &store.compacted {
+            info.set(key::COMPACTION_EVENT, compaction_event(names));
         }
         if let Some(time) = store.bulk_load_time {
             info.set(key::BULKLOAD_TIMESTAMP, time.to_be_bytes());

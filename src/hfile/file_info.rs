@@ -23,6 +23,7 @@ pub(crate) mod key {
     pub const INDEX_BLOCK_ENCODING: &str = "INDEX_BLOCK_ENCODING";
     pub const MAX_SEQ_ID: &str = "MAX_SEQ_ID_KEY";
     pub const MAJOR_COMPACTION: &str = "MAJOR_COMPACTION_KEY";
+    pub const COMPACTION_EVENT: &str = "COMPACTION_EVENT_KEY";
     pub const TIME_RANGE: &str = "TIMERANGE";
     pub const EARLIEST_PUT: &str = "EARLIEST_PUT_TS";
     pub const BLOOM_TYPE: &str = "BLOOM_FILTER_TYPE";
@@ -48,6 +49,20 @@ struct BytesBytesPair {
 struct FileInfoProto {
     #[prost(message, repeated, tag = "1")]
     entries: Vec<BytesBytesPair>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CompactionEventTracker {
+    #[prost(string, repeated, tag = "1")]
+    compacted_store_file: Vec<String>,
+}
+
+/// The value of COMPACTION_EVENT_KEY: `PBUF` and a CompactionEventTracker.
+pub(crate) fn compaction_event(names: &[String]) -> Vec<u8> {
+    let tracker = CompactionEventTracker { compacted_store_file: names.to_vec() };
+    let mut out = PROTOBUF_MAGIC.to_vec();
+    out.extend(tracker.encode_to_vec());
+    out
 }
 
 #[derive(Clone, PartialEq, Message)]

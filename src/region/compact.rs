@@ -2,7 +2,7 @@
 
 use super::Region;
 use super::tasks::TaskGuard;
-use crate::client::TaskKind;
+use crate::client::{TaskKind, TimeRange};
 use crate::compaction::{CompactionKind, CompactionRequest, Selection, expired_files, select};
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
@@ -109,27 +109,6 @@ impl Region {
         Ok(CompactionOutcome { expired_files, ..self.run_compaction(store, &files, &selection, CompactionPace::Free)? })
     }
 
-    /// Rewrites the files `file_ids`, which must be neighbours, into one: for tests that choose by themselves. With `drop_deletes` as if
-    /// they were all files of the store.
-    ///
-    /// # Errors
-    /// As [`Region::compact`]; [`Error::InvalidArgument`] for files that are missing or no neighbours.
-    pub fn compact_chosen(&self, store: &HStore, file_ids: &[u64], drop_deletes: bool) -> Result<()> {
-        let _maintenance = self.maintenance.read();
-        let _one = store.compaction.lock();
-        let files = store.files();
-        let chosen: Vec<StoreFileView> = match files.iter().position(|view| file_ids.contains(&view.entry.file_id)) {
-            Some(first) => files.iter().skip(first).take(file_ids.len()).cloned().collect(),
-            None => Vec::new(),
-        };
-        if chosen.len() != file_ids.len() || !chosen.iter().all(|view| file_ids.contains(&view.entry.file_id)) {
-            return Err(Error::invalid(format!("the files {file_ids:?} are not neighbours in the store")));
-        }
-        let written =
-            self.rewrite(store, &chosen, Rewrite { all_files: drop_deletes, major: false }, CompactionPace::Free)?;
-        self.install(store, &chosen, Some(written))
-    }
-
     fn run_compaction(
         &self,
         store: &HStore,
@@ -169,18 +148,29 @@ impl Region {
         } else {
             ScanPolicy::Retain { smallest_read_point }
         };
-        let sources = inputs.iter().rev().map(|view| view.scanner_for_compaction()).collect();
+        // Files in which everything has expired are left out even where nothing that is read would be dropped (NEW_VERSION_BEHAVIOR), as in
+        // HBase `StoreScanner.selectScannersFrom`; flushes read everything.
+        let oldest = rules.oldest_that_matters();
+        let (matter, expired): (Vec<_>, Vec<_>) = inputs
+            .iter()
+            .rev()
+            .partition(|view| !rules.new_version_behavior || view.may_matter(TimeRange::ALL, oldest));
+        let sources = matter.into_iter().map(|view| view.scanner_for_compaction()).collect();
         let mut scanner = StoreScanner::new(sources, &StoreScan::compaction(policy, rules));
         let max_sequence_id = inputs.iter().map(|view| view.entry.max_sequence_id).max().unwrap_or(0);
         let bounds = RowBounds { start: self.start.clone(), end: self.end.clone() };
         let tags = inputs.iter().any(|view| view.file.reader().info().tags);
-        let request = StoreFileRequest { max_sequence_id, major: all_files, tags };
+        let compacted: Vec<String> = inputs.iter().map(StoreFileView::hbase_name).collect();
+        let request = StoreFileRequest { max_sequence_id, major: all_files, tags, compacted: &compacted };
         let task = self.begin_task(store, inputs, all_files);
         let mut progress = |bytes| {
             task.advance(bytes);
             self.pace_compaction(bytes, store.files().len(), pace)
         };
-        write_store_file(context, &descriptor, &mut scanner, &bounds, request, &mut progress)
+        let mut written = write_store_file(context, &descriptor, &mut scanner, &bounds, request, &mut progress)?;
+        let unread = expired.into_iter().filter_map(|view| expired_since(view, &rules)).max();
+        written.losses.newest_moment = written.losses.newest_moment.max(unread);
+        Ok(written)
     }
 
     fn begin_task(&self, store: &HStore, inputs: &[StoreFileView], all_files: bool) -> TaskGuard<'_> {
@@ -222,10 +212,9 @@ impl Region {
             .collect();
         let since = match &written {
             Some(written) => written.losses.newest_moment,
-            // Files dropped unread: their newest cell expired when its time to live had passed.
             None => {
-                let ttl = FamilyRules::of(&store.descriptor(), 0).ttl_millis.unwrap_or(0);
-                inputs.iter().map(|view| view.entry.max_timestamp.saturating_add(ttl).saturating_add(1)).max()
+                let rules = FamilyRules::of(&store.descriptor(), 0);
+                inputs.iter().filter_map(|view| expired_since(view, &rules)).max()
             }
         };
         if let Some(since_millis) = since {
@@ -282,6 +271,12 @@ impl Region {
         };
         self.stores().into_iter().filter(due).collect()
     }
+}
+
+/// Since when everything in a file that is dropped unread has been expired: its newest cell's time to live had passed then.
+fn expired_since(view: &StoreFileView, rules: &FamilyRules) -> Option<i64> {
+    let newest = Some(view.entry.max_timestamp).filter(|_| view.entry.entries > 0)?;
+    Some(newest.saturating_add(rules.ttl_millis.unwrap_or(0)).saturating_add(1))
 }
 
 /// The timestamp below which everything in the store has expired; `None` where something may stay.

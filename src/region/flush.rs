@@ -46,23 +46,32 @@ impl Region {
     /// another file. Two disk failures in a row turn the store read-only.
     pub fn flush(&self) -> Result<bool> {
         let _maintenance = self.maintenance.read();
-        self.flush_once()
+        self.flush_once(0)
+    }
+
+    /// As [`Region::flush`]; the files' sequence id is at least `sequence_id`.
+    ///
+    /// # Errors
+    /// As [`Region::flush`].
+    pub(super) fn flush_as(&self, sequence_id: u64) -> Result<bool> {
+        let _maintenance = self.maintenance.read();
+        self.flush_once(sequence_id)
     }
 
     /// As [`Region::flush`], until nothing is left in memory; for the holder of the region.
     pub(super) fn flush_everything(&self) -> Result<()> {
-        while self.flush_once()? {}
+        while self.flush_once(0)? {}
         Ok(())
     }
 
-    fn flush_once(&self) -> Result<bool> {
+    fn flush_once(&self, sequence_id: u64) -> Result<bool> {
         let mut state = self.flush.lock();
         self.flush_requested.store(false, Ordering::Release);
         if self.stores.read().closed {
             return Ok(false);
         }
         let Some((pending, snapshots)) = self.take_snapshots(&mut state) else { return Ok(false) };
-        match self.write_snapshots(pending, &snapshots) {
+        match self.write_snapshots(pending, &snapshots, sequence_id) {
             Ok(()) => {
                 state.pending = None;
                 state.failures = 0;
@@ -112,7 +121,7 @@ impl Region {
         Some((pending, snapshots))
     }
 
-    fn write_snapshots(&self, pending: Pending, snapshots: &[Snapshot]) -> Result<()> {
+    fn write_snapshots(&self, pending: Pending, snapshots: &[Snapshot], sequence_id: u64) -> Result<()> {
         let context = &self.services.store;
         let smallest_read_point = self.services.mvcc.smallest_read_point();
         let mut edits = Vec::new();
@@ -123,7 +132,7 @@ impl Region {
             self.services.tasks.begin(TaskKind::Flush, &self.encoded_name, None, context.clock.monotonic(), total);
         let result = (|| {
             for snapshot in snapshots {
-                let written = self.write_snapshot(snapshot, smallest_read_point, &task)?;
+                let written = self.write_snapshot(snapshot, smallest_read_point, sequence_id, &task)?;
                 snapshot.store.counters().expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
                 let family = snapshot.store.family().clone();
                 if let Some(since_millis) = written.losses.newest_moment {
@@ -156,6 +165,7 @@ impl Region {
         &self,
         snapshot: &Snapshot,
         smallest_read_point: u64,
+        sequence_id: u64,
         task: &TaskGuard<'_>,
     ) -> Result<WrittenStoreFile> {
         let context = &self.services.store;
@@ -163,8 +173,9 @@ impl Region {
         let rules = FamilyRules::of(&descriptor, context.clock.now_millis());
         let scan = StoreScan::compaction(ScanPolicy::Retain { smallest_read_point }, rules);
         let mut scanner = StoreScanner::new(vec![Box::new(snapshot.segment.scanner(u64::MAX))], &scan);
-        let max_sequence_id = snapshot.segment.sequence_ids().map_or(0, |(_, max)| max);
-        let request = StoreFileRequest { max_sequence_id, major: false, tags: snapshot.segment.has_tags() };
+        let max_sequence_id = snapshot.segment.sequence_ids().map_or(0, |(_, max)| max).max(sequence_id);
+        let request =
+            StoreFileRequest { max_sequence_id, major: false, tags: snapshot.segment.has_tags(), compacted: &[] };
         write_store_file(context, &descriptor, &mut scanner, &RowBounds::default(), request, &mut |bytes| {
             task.advance(bytes);
             Ok(())

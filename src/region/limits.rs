@@ -10,11 +10,14 @@ use crate::schema::{ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 pub struct RequestLimits {
     /// The longest value or qualifier in bytes (cell.max; HBase's `hbase.server.keyvalue.maxsize` is 10 MB).
     pub max_cell_bytes: u64,
+    /// How far ahead of the clock a put's own timestamp may be, in milliseconds; `None` = at will
+    /// (`hbase.hregion.keyvalue.timestamp.slop.millisecs`).
+    pub timestamp_slop_millis: Option<i64>,
 }
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        RequestLimits { max_cell_bytes: 64 << 20 }
+        RequestLimits { max_cell_bytes: 64 << 20, timestamp_slop_millis: None }
     }
 }
 
@@ -205,7 +208,8 @@ mod tests {
 
     fn refused(mutation: Mutation) -> Error {
         let table = TableDescriptor::with_family("cf");
-        check_mutation(&table, &RequestLimits { max_cell_bytes: 10 }, &mutation).unwrap_err()
+        check_mutation(&table, &RequestLimits { max_cell_bytes: 10, ..RequestLimits::default() }, &mutation)
+            .unwrap_err()
     }
 
     #[test]

@@ -8,8 +8,10 @@
 use super::{Region, RegionServices, WriteEntry};
 use crate::cell::{Cell, CellScanner, CellType, LATEST_TIMESTAMP, compare};
 use crate::error::{Error, Result};
+use crate::hfile::StoreFileInfo;
 use crate::manifest::{ManifestEdit, StoreFileEntry};
 use crate::memstore::Segment;
+use crate::schema::{BloomType, ColumnFamilyDescriptor};
 use crate::store::{HStore, StoreFileWriter};
 use bytes::Bytes;
 use parking_lot::RwLockReadGuard;
@@ -27,7 +29,12 @@ pub struct BulkLoad<'a> {
     services: &'a RegionServices,
     /// The sequence ids of the sources so far.
     entries: Vec<WriteEntry<'a>>,
+    /// That of the next source, or of the last.
     sequence_id: u64,
+    /// The first source has begun.
+    begun: bool,
+    /// How the files are written, if not as their families say.
+    form: Option<ColumnFamilyDescriptor>,
     written: Written<'a>,
     _maintenance: Vec<RwLockReadGuard<'a, ()>>,
 }
@@ -57,21 +64,32 @@ pub struct LoadedCells {
 
 impl<'a> BulkLoad<'a> {
     /// Begins a load into `regions`, the regions of a table, which the caller keeps from being replaced. Their memstores are flushed, so
-    /// that files stay in the order of sequence ids. Writes go on meanwhile, but those after the first source become visible only with the
-    /// load.
+    /// that files stay in the order of sequence ids. As in HBase the flush and the first source share one, newer than all that is flushed: which
+    /// of two such files counts as older is a matter of their sizes. Writes go on meanwhile, but become visible only with the load.
     ///
     /// # Errors
     /// Those of flushing; [`Error::NotAllowed`] for a region that has been closed.
     pub fn begin(services: &'a RegionServices, regions: &'a [Arc<Region>]) -> Result<BulkLoad<'a>> {
+        let sequence_id = services.wal()?.allocate_sequence_id();
+        let entries = vec![WriteEntry::new(&services.mvcc, sequence_id)];
         for region in regions {
-            region.flush()?;
+            region.flush_as(sequence_id)?;
         }
         let maintenance = regions.iter().map(|region| region.maintenance.read()).collect();
         if regions.iter().any(|region| region.stores.read().closed) {
             return Err(Error::NotAllowed("the region was closed".to_owned()));
         }
         let written = Written { services, files: Vec::new() };
-        Ok(BulkLoad { regions, services, entries: Vec::new(), sequence_id: 0, written, _maintenance: maintenance })
+        let (begun, form) = (false, None);
+        Ok(BulkLoad { regions, services, entries, sequence_id, begun, form, written, _maintenance: maintenance })
+    }
+
+    /// A load that is older than everything (HBase `hbase.mapreduce.bulkload.assign.sequenceNumbers` off).
+    fn unassigned(services: &'a RegionServices, regions: &'a [Arc<Region>]) -> BulkLoad<'a> {
+        let maintenance = regions.iter().map(|region| region.maintenance.read()).collect();
+        let written = Written { services, files: Vec::new() };
+        let (entries, sequence_id, begun, form) = (Vec::new(), 0, false, None);
+        BulkLoad { regions, services, entries, sequence_id, begun, form, written, _maintenance: maintenance }
     }
 
     /// Writes the cells of `source`, which stands on its first one; they are of one family and in order. They are newer than all loaded before.
@@ -88,8 +106,10 @@ impl<'a> BulkLoad<'a> {
         tags: bool,
         progress: &mut dyn FnMut(u64),
     ) -> Result<LoadedCells> {
-        self.sequence_id = self.services.wal()?.allocate_sequence_id();
-        self.entries.push(WriteEntry::new(&self.services.mvcc, self.sequence_id));
+        if std::mem::replace(&mut self.begun, true) {
+            self.sequence_id = self.services.wal()?.allocate_sequence_id();
+            self.entries.push(WriteEntry::new(&self.services.mvcc, self.sequence_id));
+        }
         let mut loaded = LoadedCells::default();
         let mut target: Option<Target<'a>> = None;
         let mut last: Option<Cell> = None;
@@ -127,13 +147,23 @@ impl<'a> BulkLoad<'a> {
         let region = region.ok_or_else(|| Error::invalid("a row belongs to none of the regions"))?;
         let store = region.stores.read().get(first.family()).cloned();
         let store = store.ok_or_else(|| region.no_such_family(first.family()))?;
-        let writer = StoreFileWriter::create(&self.services.store, &store.descriptor(), tags)?;
+        let descriptor = store.descriptor();
+        let form = self.form.as_ref().unwrap_or(&descriptor);
+        let writer = StoreFileWriter::create(&self.services.store, form, tags)?;
         Ok(Target { region: Arc::clone(region), store, writer })
     }
 
     fn finish(&mut self, target: Option<Target<'a>>) -> Result<()> {
         if let Some(Target { region, store, writer }) = target {
-            let entry = writer.finish(self.sequence_id, false)?;
+            let info = match self.form {
+                None => StoreFileInfo { max_sequence_id: Some(self.sequence_id), ..StoreFileInfo::default() },
+                Some(_) => StoreFileInfo {
+                    major_compaction: true,
+                    bulk_load_time: Some(self.services.store.clock.now_millis()),
+                    ..StoreFileInfo::default()
+                },
+            };
+            let entry = writer.finish(self.sequence_id, info)?;
             self.written.files.push((region, store, entry));
         }
         Ok(())
@@ -206,17 +236,22 @@ fn check(cell: &Cell, last: Option<&Cell>) -> Result<()> {
 }
 
 impl Region {
-    /// Adds a store file of `cells`, which all get one sequence id that is newer than everything written before, and does so even where
-    /// markers among them hide others. The memstore is flushed first.
+    /// Adds a store file of `cells`, plain as HBase's tools write files for bulk loads: no codec, encoding or bloom filter. With
+    /// `assign_sequence_id` the memstore is flushed first and the cells are newer than everything before, whatever their timestamps; without, they
+    /// are older than everything, and nothing is flushed.
     ///
     /// # Errors
     /// Those of [`BulkLoad`].
-    pub fn load_cells(self: &Arc<Self>, family: &Bytes, cells: Vec<Cell>) -> Result<()> {
+    pub fn load_cells(self: &Arc<Self>, family: &Bytes, cells: Vec<Cell>, assign_sequence_id: bool) -> Result<()> {
         if cells.iter().any(|cell| cell.family() != &family[..]) {
             return Err(Error::invalid("a cell of another family"));
         }
         let regions = [Arc::clone(self)];
-        let mut load = BulkLoad::begin(&self.services, &regions)?;
+        let mut load = match assign_sequence_id {
+            true => BulkLoad::begin(&self.services, &regions)?,
+            false => BulkLoad::unassigned(&self.services, &regions),
+        };
+        load.form = Some(ColumnFamilyDescriptor { bloom: BloomType::None, ..ColumnFamilyDescriptor::default() });
         let sorted = Segment::new();
         sorted.insert(cells.into_iter().map(|cell| cell.with_sequence_id(0)));
         let sorted = Arc::new(sorted);

@@ -143,7 +143,7 @@ impl<'a> Preparation<'a> {
     fn put_timestamp(&mut self, row: &[u8], cell: &PutCell) -> Result<i64> {
         match cell.time {
             WriteTime::Now | WriteTime::At(LATEST_TIMESTAMP) => Ok(self.put_time),
-            WriteTime::At(timestamp) => Ok(timestamp),
+            WriteTime::At(timestamp) => self.within_slop(timestamp),
             WriteTime::AfterNewest => {
                 let newest = self.newest_of_column(row, &cell.family, &cell.qualifier, self.put_time)?;
                 Ok(newest.after(self.put_time))
@@ -154,6 +154,16 @@ impl<'a> Preparation<'a> {
                 let replaces = newest.put == Some(timestamp) && newest.marker.is_none_or(|marker| marker < timestamp);
                 Ok(if replaces { timestamp } else { newest.after(self.put_time) })
             }
+        }
+    }
+
+    /// HBase `HRegion.checkTimestamps`.
+    fn within_slop(&self, timestamp: i64) -> Result<i64> {
+        match self.region.services().config().limits.timestamp_slop_millis {
+            Some(slop) if timestamp > self.now.saturating_add(slop) => {
+                Err(Error::invalid(format!("the timestamp {timestamp} is more than {slop} ms ahead of the clock")))
+            }
+            _ => Ok(timestamp),
         }
     }
 

@@ -112,7 +112,7 @@ impl StoreScan {
             rules,
             columns: columns_of(&get.columns, family)?,
             max_versions: get.max_versions,
-            time_range: get.time_range,
+            time_range: get.family_time_ranges.get(family).copied().unwrap_or(get.time_range),
             read_point,
             store_offset: get.store_offset,
             store_limit: get.store_limit,

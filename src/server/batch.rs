@@ -1,7 +1,7 @@
 //! Many mutations, each by itself, as fast as possible: neighbours of one region share a log record.
 
 use super::table::{TableHandle, WriteContext};
-use crate::client::{DeleteMarker, Mutation, MutationOutcome, WriteTime};
+use crate::client::{Mutation, MutationOutcome};
 use crate::error::{Error, Result};
 use crate::region::check_mutation;
 
@@ -10,16 +10,10 @@ const MOST_TOGETHER: usize = 512;
 /// Bytes that share a record at most.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// True if the mutation does not read what an earlier one of the same record may have written.
+/// True if the mutation may share a record. As in HBase's batches, a marker for "the newest version" then finds what was there before the
+/// record; increments and appends come one by one, for each builds on the one before.
 fn is_simple(mutation: &Mutation) -> bool {
-    match mutation {
-        Mutation::Put(_) => true,
-        Mutation::Delete(delete) => delete.markers.iter().all(|marker| match marker {
-            DeleteMarker::Version { time, .. } => matches!(time, WriteTime::At(_)),
-            _ => true,
-        }),
-        Mutation::Increment(_) | Mutation::Append(_) => false,
-    }
+    matches!(mutation, Mutation::Put(_) | Mutation::Delete(_))
 }
 
 impl TableHandle {

@@ -26,7 +26,8 @@ impl Store {
     /// Adds the cells of HFiles to a table, with their timestamps, types and tags, as new store files: one for each file and region that have
     /// cells in common. The cells of a file get one sequence id, newer than everything written before, as in HBase, whatever ids the file has
     /// for them: so of equal keys (row, column, timestamp, type) the newly loaded one wins. Among the files the later one wins, in the order
-    /// of MAX_SEQ_ID_KEY; files without come before those with, the larger one first, as HBase has it for files of one load. The files are read
+    /// of MAX_SEQ_ID_KEY and, where a flush and a load share one, of their cells' sequence ids; files without come before those with, the larger
+    /// one first, as HBase has it for files of one load. The files are read
     /// once and left as they are; every block, key and order is checked. It is all or nothing, also over a crash. `progress` hears of bytes of
     /// cells as they pass.
     ///
@@ -46,7 +47,10 @@ impl Store {
         table.check_exists()?;
         services.check_writable(false)?;
         let mut readers = files.iter().map(|path| self.open_foreign(path)).collect::<Result<Vec<_>>>()?;
-        readers.sort_by_key(|reader| (reader.info().max_sequence_id, Reverse(reader.info().file_bytes)));
+        readers.sort_by_key(|reader| {
+            let info = reader.info();
+            (info.max_sequence_id, info.max_cell_sequence_id, Reverse(info.file_bytes))
+        });
         let regions = table.regions();
         let mut load = BulkLoad::begin(services, &regions)?;
         let mut summary = BulkLoadSummary::default();

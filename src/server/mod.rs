@@ -14,7 +14,6 @@ mod batch;
 mod bulk_load;
 mod catalog;
 mod export;
-mod inspect;
 mod maintenance;
 mod namespaces;
 mod open;
@@ -29,7 +28,6 @@ mod workers;
 
 pub use bulk_load::BulkLoadSummary;
 pub use export::{ExportOptions, ExportSummary};
-pub use inspect::StoreFileContents;
 pub use options::{BackgroundMode, StoreOptions};
 
 use crate::clock::{Clock, SystemClock};

@@ -111,13 +111,14 @@ impl StoreInner {
         let dropped: Vec<&Bytes> =
             old.families.keys().filter(|family| !descriptor.families.contains_key(*family)).collect();
         let regions = in_id_order(&table);
-        if dropped.is_empty() {
+        if dropped.is_empty() && keeps_families(&old, &descriptor) {
             self.services.commit(&[modify])?;
             regions.iter().for_each(|region| region.apply_descriptor(&descriptor));
             table.set_descriptor(descriptor);
             return Ok(());
         }
-        // Nobody writes while families go, and nothing of them stays in memory or in the part of the log that a replay would read.
+        // What is in memory still goes by the old schema, as in HBase, which closes regions to change it. Nobody writes while families go, and
+        // nothing of them stays in memory or in the part of the log that a replay would read.
         let exclusive = hold_all(&regions);
         let mut edits = vec![modify];
         for (region, held) in regions.iter().zip(&exclusive) {
@@ -237,6 +238,11 @@ impl StoreInner {
         self.bury_unused(&files_of(regions));
         Ok(())
     }
+}
+
+/// True if no family of the old schema has other attributes in the new one.
+fn keeps_families(old: &TableDescriptor, new: &TableDescriptor) -> bool {
+    old.families.iter().all(|(name, attributes)| new.families.get(name) == Some(attributes))
 }
 
 /// A table's regions, in the order in which writers of several regions enter them.

@@ -1,6 +1,6 @@
 //! Store files in use: opened once, shared by the regions that have them, removed when the last reader of a dead one is gone.
 
-use super::context::StoreContext;
+use super::context::{StoreContext, store_file_name};
 use crate::cell::{Cell, CellScanner, compare};
 use crate::client::TimeRange;
 use crate::compaction::StoreFileFacts;
@@ -91,6 +91,15 @@ impl StoreFileView {
         }
     }
 
+    /// The file's name in HBase, which adds its sequence id to the name of a file that was bulk loaded.
+    pub fn hbase_name(&self) -> String {
+        let name = store_file_name(self.entry.file_id);
+        match self.file.reader().info().bulk_load_time {
+            Some(_) => format!("{name}_SeqId_{}_", self.entry.max_sequence_id),
+            None => name,
+        }
+    }
+
     /// False if `row` is before the first or after the last row of the file.
     pub fn spans_row(&self, row: &[u8]) -> bool {
         self.entry.entries > 0 && row >= &self.entry.first_row[..] && row <= &self.entry.last_row[..]
@@ -153,13 +162,14 @@ impl CellScanner for HeldScanner {
     }
 }
 
-/// HBase `StoreFileComparators.SEQ_ID`: oldest first.
+/// HBase `StoreFileComparators.SEQ_ID`: oldest first. A bulk load and the flush before it share a sequence id: the larger counts as older, and of two of
+/// one size the load, which came later (HBase compares bulk load times, and a flush has the latest).
 fn compare_by_age(left: &StoreFileView, right: &StoreFileView) -> Ordering {
     left.entry
         .max_sequence_id
         .cmp(&right.entry.max_sequence_id)
         .then_with(|| right.entry.size.cmp(&left.entry.size))
-        .then_with(|| left.entry.file_id.cmp(&right.entry.file_id))
+        .then_with(|| right.entry.file_id.cmp(&left.entry.file_id))
 }
 
 /// The files of a store, oldest first. Immutable: a flush or compaction makes a new list.

@@ -13,13 +13,26 @@ use std::sync::Arc;
 
 /// What the new file is to say about itself.
 #[derive(Clone, Copy, Debug)]
-pub struct StoreFileRequest {
+pub struct StoreFileRequest<'a> {
     /// Every edit up to this id that the store holds is in this file or an older one (MAX_SEQ_ID_KEY).
     pub max_sequence_id: u64,
     /// It is the result of a compaction of all files.
     pub major: bool,
     /// Some of the cells may have tags.
     pub tags: bool,
+    /// Names of the files that it replaces; none for a flush.
+    pub compacted: &'a [String],
+}
+
+impl StoreFileRequest<'_> {
+    fn file_info(&self) -> StoreFileInfo {
+        StoreFileInfo {
+            max_sequence_id: Some(self.max_sequence_id),
+            major_compaction: self.major,
+            bulk_load_time: None,
+            compacted: Some(self.compacted.to_vec()),
+        }
+    }
 }
 
 /// What came of it.
@@ -94,9 +107,9 @@ impl<'a> StoreFileWriter<'a> {
     ///
     /// # Errors
     /// Those of writing and syncing.
-    pub fn finish(mut self, max_sequence_id: u64, major: bool) -> Result<StoreFileEntry> {
-        let info =
-            StoreFileInfo { max_sequence_id: Some(max_sequence_id), major_compaction: major, bulk_load_time: None };
+    pub fn finish(mut self, max_sequence_id: u64, info: StoreFileInfo) -> Result<StoreFileEntry> {
+        // What a bulk load brought is no compaction's result, although HBase's tools say so.
+        let major = info.major_compaction && info.bulk_load_time.is_none();
         let Some(writer) = self.writer.take() else { return Err(Error::invalid("a store file is finished twice")) };
         let written = writer.finish(info).and_then(|summary| self.file.sync_all().map(|()| summary));
         let summary = written.inspect_err(|_| self.context.discard(self.file_id))?;
@@ -137,7 +150,7 @@ pub fn write_store_file(
     descriptor: &ColumnFamilyDescriptor,
     scanner: &mut StoreScanner,
     bounds: &RowBounds,
-    request: StoreFileRequest,
+    request: StoreFileRequest<'_>,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<WrittenStoreFile> {
     scanner.seek(&bounds.start)?;
@@ -154,7 +167,7 @@ pub fn write_store_file(
         next = scanner.next_kept()?.filter(|cell| !bounds.is_behind(cell.row()));
     }
     progress(unreported)?;
-    let entry = writer.finish(request.max_sequence_id, request.major)?;
+    let entry = writer.finish(request.max_sequence_id, request.file_info())?;
     Ok(WrittenStoreFile { entry, losses: scanner.losses() })
 }
 

@@ -24,9 +24,9 @@ fn comparison(filter: &Value) -> Parsed<Comparison> {
         Some("binary_prefix") => Comparator::BinaryPrefix(bytes(value)),
         Some("substring") => Comparator::Substring(value.as_str().unwrap().to_string()),
         Some("long") => Comparator::Long(value.as_i64().unwrap()),
-        Some(other) => return Err(Parse::Unsupported(format!("comparator {other}"))),
+        Some(other) => return Err(Parse::NotUnderstood(format!("comparator {other}"))),
     };
-    Ok(Comparison { operator: compare_operator(&filter["compare"]), comparator })
+    Ok(Comparison { operator: compare_operator(&filter["compare"])?, comparator })
 }
 
 fn parse(filter: &Value) -> Parsed<Filter> {
@@ -76,6 +76,6 @@ fn parse(filter: &Value) -> Parsed<Filter> {
             },
             filters: filter["filters"].as_array().unwrap().iter().map(parse).collect::<Parsed<_>>()?,
         },
-        other => return Err(Parse::Unsupported(format!("filter {other}"))),
+        other => return Err(Parse::NotUnderstood(format!("filter {other}"))),
     })
 }

@@ -1,15 +1,14 @@
 //! The protocol of the recorded scripts: bytes, cells and requests in JSON.
 
 use bytes::Bytes;
-use cellfs::cell::{Cell, CellType, Tag, encode_tags};
+use cellfs::cell::{Cell, CellType, Tag};
 use cellfs::client::{
     Append, CheckAndMutate, ColumnSelection, CompareOperator, Condition, Delete, DeleteMarker, Get, Increment,
     Mutation, Put, RowMutations, Scan, TimeRange, WriteTime,
 };
-use cellfs::schema::{
-    BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding, Durability, FOREVER, KeepDeletedCells,
-};
+use cellfs::schema::Durability;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 pub type Parsed<T> = Result<T, Parse>;
 
@@ -17,8 +16,8 @@ pub type Parsed<T> = Result<T, Parse>;
 #[derive(Debug)]
 pub enum Parse {
     /// Not in this replayer.
-    Unsupported(String),
-    /// The request is illegal before it reaches the engine.
+    NotUnderstood(String),
+    /// Illegal before it reaches the engine.
     Refused(String),
 }
 
@@ -35,7 +34,7 @@ pub fn bytes(value: &Value) -> Bytes {
     Bytes::new()
 }
 
-fn unescape(text: &str) -> Vec<u8> {
+pub fn unescape(text: &str) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {
         rest = after;
@@ -50,7 +49,7 @@ fn unescape(text: &str) -> Vec<u8> {
     out
 }
 
-fn escape(bytes: &[u8]) -> String {
+pub fn escape(bytes: &[u8]) -> String {
     bytes
         .iter()
         .map(|byte| match byte {
@@ -125,7 +124,7 @@ fn write_time(value: Option<&Value>) -> Parsed<WriteTime> {
     }
 }
 
-fn members(value: &Value) -> &[Value] {
+pub fn members(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -135,6 +134,11 @@ fn time_range(value: &Value) -> Parsed<TimeRange> {
         range => TimeRange::new(range[0].as_i64().unwrap(), range[1].as_i64().unwrap())
             .map_err(|error| Parse::Refused(error.to_string())),
     }
+}
+
+fn family_time_ranges(op: &Value) -> Parsed<BTreeMap<Bytes, TimeRange>> {
+    let ranges = op.get("family_time_ranges").and_then(Value::as_object).into_iter().flatten();
+    ranges.map(|(family, range)| Ok((unescape(family).into(), time_range(range)?))).collect()
 }
 
 /// put, delete, increment or append; `row` where the operation itself names none.
@@ -150,7 +154,11 @@ pub fn mutation(op: &Value, row: Option<&Bytes>) -> Parsed<Mutation> {
             let mut put = Put::new(row);
             put.ttl_millis = ttl_millis;
             for cell in cells {
-                put = put.add_at(bytes(&cell[0]), bytes(&cell[1]), write_time(cell.get(3))?, bytes(&cell[2]));
+                let time = write_time(cell.get(3).filter(|time| !time.is_null()).or(op.get("ts")))?;
+                put = put.add_at(bytes(&cell[0]), bytes(&cell[1]), time, bytes(&cell[2]));
+                if let Some(last) = put.cells.last_mut() {
+                    last.tags = members(&cell[4]).iter().map(tag).collect();
+                }
             }
             Ok(Mutation::Put(put))
         }
@@ -171,8 +179,12 @@ pub fn mutation(op: &Value, row: Option<&Bytes>) -> Parsed<Mutation> {
             ttl_millis,
             durability: Durability::UseDefault,
         })),
-        other => panic!("unknown mutation {other}"),
+        other => Err(Parse::NotUnderstood(format!("mutation {other}"))),
     }
+}
+
+fn tag(value: &Value) -> Tag {
+    Tag { kind: value[0].as_u64().unwrap() as u8, value: bytes(&value[1]) }
 }
 
 fn delete(op: &Value, row: Bytes) -> Parsed<Delete> {
@@ -182,7 +194,10 @@ fn delete(op: &Value, row: Bytes) -> Parsed<Delete> {
     let mut delete = Delete::row(row);
     delete.row_time = write_time(op.get("ts"))?;
     for cell in members(&op["cells"]) {
-        let (family, qualifier, time) = (bytes(&cell[1]), bytes(&cell[2]), write_time(cell.get(3))?);
+        let (family, qualifier) = (bytes(&cell[1]), bytes(&cell[2]));
+        // But for DeleteFamilyVersion, what has no time of its own takes the whole request's.
+        let own = cell.get(3).filter(|time| !time.is_null());
+        let time = write_time(if cell[0] == "DeleteFamilyVersion" { own } else { own.or(op.get("ts")) })?;
         if cell[0] == "DeleteFamily" {
             // HBase's client forgets what was added of the family before (Delete.addFamily).
             delete.markers.retain(|marker| family_of(marker) != &family);
@@ -192,7 +207,7 @@ fn delete(op: &Value, row: Bytes) -> Parsed<Delete> {
             "DeleteColumn" => DeleteMarker::Column { family, qualifier, time },
             "DeleteFamily" => DeleteMarker::Family { family, time },
             "DeleteFamilyVersion" => DeleteMarker::FamilyVersion { family, time },
-            other => panic!("unknown marker {other}"),
+            other => return Err(Parse::NotUnderstood(format!("marker {other}"))),
         });
     }
     Ok(delete)
@@ -231,7 +246,7 @@ pub fn check_and_mutate(op: &Value) -> Parsed<CheckAndMutate> {
         None => Condition::Column {
             family: bytes(&op["family"]),
             qualifier: bytes(&op["qualifier"]),
-            operator: compare_operator(&op["compare"]),
+            operator: compare_operator(&op["compare"])?,
             value: (!value.is_null()).then(|| bytes(value)),
             time_range,
         },
@@ -239,8 +254,8 @@ pub fn check_and_mutate(op: &Value) -> Parsed<CheckAndMutate> {
     Ok(CheckAndMutate { condition, then: row_mutations(&op["then"], Some(&row))?, row })
 }
 
-pub fn compare_operator(name: &Value) -> CompareOperator {
-    match name.as_str().unwrap_or("EQUAL") {
+pub fn compare_operator(name: &Value) -> Parsed<CompareOperator> {
+    Ok(match name.as_str().unwrap_or("EQUAL") {
         "LESS" => CompareOperator::Less,
         "LESS_OR_EQUAL" => CompareOperator::LessOrEqual,
         "EQUAL" => CompareOperator::Equal,
@@ -248,8 +263,8 @@ pub fn compare_operator(name: &Value) -> CompareOperator {
         "GREATER_OR_EQUAL" => CompareOperator::GreaterOrEqual,
         "GREATER" => CompareOperator::Greater,
         "NO_OP" => CompareOperator::NoOp,
-        other => panic!("unknown operator {other}"),
-    }
+        other => return Err(Parse::NotUnderstood(format!("operator {other}"))),
+    })
 }
 
 fn columns(op: &Value) -> ColumnSelection {
@@ -277,16 +292,11 @@ fn store_offset(op: &Value) -> usize {
 
 /// The scan of a `get`: a get is a scan of one row, and here may carry what only scans carry.
 pub fn get(op: &Value) -> Parsed<Get> {
-    if op.get("exists").is_some() {
-        return Err(Parse::Unsupported("existence, which HBase answers above the region".into()));
-    }
-    if op.get("family_time_ranges").is_some() {
-        return Err(Parse::Unsupported("get with family_time_ranges".into()));
-    }
     let mut get = Get::new(bytes(&op["row"]));
     get.columns = columns(op);
     get.max_versions = versions(op);
     get.time_range = time_range(&op["time_range"])?;
+    get.family_time_ranges = family_time_ranges(op)?;
     get.store_limit = store_limit(op);
     get.store_offset = store_offset(op);
     get.filter = super::filters::filter(op)?;
@@ -309,72 +319,7 @@ pub fn scan(op: &Value) -> Parsed<Scan> {
     scan.batch = op.get("batch").and_then(Value::as_u64).map(|batch| batch as usize);
     scan.store_limit = store_limit(op);
     scan.store_offset = store_offset(op);
-    if let Some(ranges) = op.get("family_time_ranges").and_then(Value::as_object) {
-        for (family, range) in ranges {
-            scan.family_time_ranges.insert(unescape(family).into(), time_range(range)?);
-        }
-    }
+    scan.family_time_ranges = family_time_ranges(op)?;
     scan.filter = super::filters::filter(op)?;
     Ok(scan)
-}
-
-/// A family's attributes, or what is not a family's attribute here.
-pub fn family(attributes: &Value) -> Parsed<ColumnFamilyDescriptor> {
-    let mut family = ColumnFamilyDescriptor::default();
-    let number = |text: &str| text.parse::<i64>().map_err(|error| Parse::Refused(error.to_string()));
-    for (name, value) in attributes.as_object().unwrap() {
-        let value = value.as_str().unwrap();
-        match name.as_str() {
-            "VERSIONS" => family.versions = u32::try_from(number(value)?).unwrap_or(0),
-            "MIN_VERSIONS" => family.min_versions = u32::try_from(number(value)?).unwrap_or(u32::MAX),
-            "TTL" if value == "FOREVER" => family.ttl_seconds = FOREVER,
-            "TTL" => family.ttl_seconds = number(value)? as i32,
-            "KEEP_DELETED_CELLS" => {
-                family.keep_deleted_cells = match value {
-                    "FALSE" => KeepDeletedCells::False,
-                    "TRUE" => KeepDeletedCells::True,
-                    "TTL" => KeepDeletedCells::Ttl,
-                    other => return Err(Parse::Refused(format!("no KEEP_DELETED_CELLS {other}"))),
-                }
-            }
-            "NEW_VERSION_BEHAVIOR" => family.new_version_behavior = value == "true",
-            "BLOOMFILTER" => {
-                family.bloom = match value {
-                    "NONE" => BloomType::None,
-                    "ROW" => BloomType::Row,
-                    "ROWCOL" => BloomType::RowCol,
-                    other => return Err(Parse::Refused(format!("no bloom filter {other}"))),
-                }
-            }
-            "BLOCKSIZE" => family.block_size = number(value)? as u32,
-            "COMPRESSION" => {
-                family.compression = match value {
-                    "NONE" => Compression::None,
-                    "GZ" => Compression::Gz,
-                    "SNAPPY" => Compression::Snappy,
-                    "LZ4" => Compression::Lz4,
-                    "ZSTD" => Compression::Zstd,
-                    other => return Err(Parse::Refused(format!("no codec {other}"))),
-                }
-            }
-            "DATA_BLOCK_ENCODING" => {
-                family.data_block_encoding = match value {
-                    "NONE" => DataBlockEncoding::None,
-                    "PREFIX" => DataBlockEncoding::Prefix,
-                    "DIFF" => DataBlockEncoding::Diff,
-                    "FAST_DIFF" => DataBlockEncoding::FastDiff,
-                    "ROW_INDEX_V1" => DataBlockEncoding::RowIndexV1,
-                    other => return Err(Parse::Refused(format!("no encoding {other}"))),
-                }
-            }
-            "REPLICATION_SCOPE" => return Err(Parse::Refused("no replication".into())),
-            other => return Err(Parse::Unsupported(format!("attribute {other}"))),
-        }
-    }
-    Ok(family)
-}
-
-/// The tag of a cell's own TTL.
-pub fn ttl_tag(ttl_millis: u64) -> Bytes {
-    encode_tags(&[Tag { kind: cellfs::cell::tag_type::TTL, value: Bytes::copy_from_slice(&ttl_millis.to_be_bytes()) }])
 }
