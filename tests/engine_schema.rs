@@ -245,6 +245,7 @@ fn a_readonly_table_takes_no_writes_until_it_is_told_otherwise() {
     world.alter(|table| table.read_only = true);
     assert!(matches!(world.put("c", b"v"), Err(Error::ReadOnly { .. })));
     assert!(matches!(world.store.truncate_table(&name()), Err(Error::ReadOnly { .. })));
+    assert!(matches!(world.store.bulk_load(&name(), &[], &mut |_| ()), Err(Error::ReadOnly { .. })));
     assert!(matches!(world.store.major_compact_table(&name(), None), Err(Error::ReadOnly { .. })));
     world.store.run_pending_work().unwrap();
     assert_eq!(world.figure("compactions_minor") + world.figure("compactions_major"), 0);

@@ -45,6 +45,7 @@ impl Store {
         // Regions stay as they are until the files are in them.
         let _structure = table.structure.lock();
         table.check_exists()?;
+        table.check_not_read_only()?;
         services.check_writable(false)?;
         let mut readers = files.iter().map(|path| self.open_foreign(path)).collect::<Result<Vec<_>>>()?;
         readers.sort_by_key(|reader| {

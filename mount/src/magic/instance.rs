@@ -27,7 +27,7 @@ cellfs: HBase's tables as directories. Names beginning with a dot are found, not
 
 .help                        this text
 .cellfs/                     the instance: version status metrics errors
-                             last-error tasks health; config (TOML, also to write); guide/ (the docs)
+                             last-error tasks health; config (TOML, to write too); guide/ (the docs)
 NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .stats
   TABLE/                     mkdir creates, rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
@@ -38,7 +38,7 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              FORM: keys count jsonl cells tsv csv
     .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
-    .via/SCHEME/KEY/         a row by its logical key: reverse md5-4 salt-16 pad-8 long hex ob-int64 ...
+    .via/SCHEME/KEY/         a row by its logical key: reverse md5-4 salt-16 long hex revts ...
     ROW/                     mkdir, or write a cell into it; rm -r deletes
       .key .row.json         the raw row key; the whole row, also to write
       .versions/CELL/TS      every stored version; write, or rm, one of them

@@ -103,7 +103,7 @@ fn the_instance_tells_about_itself() {
 #[test]
 fn names_that_come_later_are_not_there() {
     let world = World::new();
-    for name in [".at", ".snap", ".cf", ".health", ".scan2", ".Trash-0", ".git", ".ctl2"] {
+    for name in [".at", ".snap", ".cf", ".scan2", ".Trash-0", ".git", ".ctl2"] {
         assert_eq!(world.find(name).unwrap_err().errno, libc::ENOENT, "{name}");
     }
     for name in ["row=r/.at", "row=r/.git"] {
@@ -153,6 +153,8 @@ fn every_name_knows_its_path() {
         ".scan/limit=3/prefix=a%2Fb/keys",
         ".import/tsv",
         ".import/last",
+        ".via/md5-4",
+        ".via/revts/p%2Fq",
     ] {
         assert_eq!(world.find(path).unwrap().path(), format!("/default/t/{path}"));
     }
@@ -160,6 +162,10 @@ fn every_name_knows_its_path() {
     let cell = world.magic.lookup(&Place::Magic(&versions), b"cf:x").unwrap().unwrap();
     let version = world.magic.lookup(&Place::Magic(&cell), b"7").unwrap().unwrap();
     assert_eq!(version.path(), "/default/t/a%2Fb/.versions/cf:x/7");
+    let types = world.magic.lookup(&Place::Row(&world.table, b"a/b"), b".as").unwrap().unwrap();
+    let hex = world.magic.lookup(&Place::Magic(&types), b"hex").unwrap().unwrap();
+    let cell = world.magic.lookup(&Place::Magic(&hex), b"cf:x").unwrap().unwrap();
+    assert_eq!(cell.path(), "/default/t/a%2Fb/.as/hex/cf:x");
     assert_eq!(root(&world, &[".cellfs", "last-error"]).path(), "/.cellfs/last-error");
 }
 
