@@ -27,6 +27,7 @@ pub mod store;
 
 pub mod region;
 
+pub mod hbase_root;
 pub mod server;
 
 pub use error::{Error, Result};

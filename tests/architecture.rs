@@ -18,7 +18,7 @@ const ENGINE: &[&[&str]] = &[
     &["compaction"],
     &["store"],
     &["region"],
-    &["server"],
+    &["hbase_root", "server"],
 ];
 
 /// The same for the mount.

@@ -33,6 +33,7 @@ mod writer;
 pub use block::BlockType;
 pub use cache::BlockCache;
 pub use checksum::ChecksumType;
+pub(crate) use codec::{codec_from_ordinal, decompress};
 pub use describe::{
     BlockCount, BloomDescription, HFileDescription, IndexLevel, cell_json, cell_type_name, to_string_binary,
 };

@@ -1,6 +1,7 @@
 //! Store files in use: opened once, shared by the regions that have them, removed when the last reader of a dead one is gone.
 
 use super::context::{StoreContext, store_file_name};
+use super::part::{PartScanner, StoreFilePart};
 use crate::cell::{Cell, CellScanner, compare};
 use crate::client::TimeRange;
 use crate::compaction::StoreFileFacts;
@@ -18,6 +19,7 @@ pub struct StoreFile {
     reader: Arc<HFileReader>,
     dead: AtomicBool,
     prefetched: AtomicBool,
+    part: StoreFilePart,
 }
 
 impl StoreFile {
@@ -28,12 +30,18 @@ impl StoreFile {
     pub fn open(context: &Arc<StoreContext>, file_id: u64, counters: Arc<HFileCounters>) -> Result<Arc<StoreFile>> {
         let file = context.vfs.open_read(&context.file_path(file_id))?;
         let reader = HFileReader::open_counted(file, file_id, Some(Arc::clone(&context.cache)), counters)?;
-        Ok(Arc::new(StoreFile {
+        Ok(StoreFile::of_reader(context, reader, StoreFilePart::default()))
+    }
+
+    /// A file that is open already, or the part of it that a store has.
+    pub fn of_reader(context: &Arc<StoreContext>, reader: Arc<HFileReader>, part: StoreFilePart) -> Arc<StoreFile> {
+        Arc::new(StoreFile {
             context: Arc::clone(context),
             reader,
             dead: AtomicBool::new(false),
             prefetched: AtomicBool::new(false),
-        }))
+            part,
+        })
     }
 
     /// Follows the family's attributes that concern the cache: IN_MEMORY from now on, PREFETCH_BLOCKS_ON_OPEN once.
@@ -113,7 +121,11 @@ impl StoreFileView {
 
     /// A cursor over the file. It never seeks to a cell before `first`, where there is one: nobody wants those.
     pub fn scanner(&self, options: ReadOptions, first: Option<Cell>) -> Box<dyn CellScanner> {
-        Box::new(HeldScanner { scanner: self.file.reader().scanner(options), first, _file: Arc::clone(&self.file) })
+        let whole = HeldScanner { scanner: self.file.reader().scanner(options), first, _file: Arc::clone(&self.file) };
+        if self.file.part.is_whole() {
+            return Box::new(whole);
+        }
+        Box::new(PartScanner::new(Box::new(whole), self.file.part.clone()))
     }
 
     /// A cursor for a compaction: reads far ahead and leaves the caches as they are.

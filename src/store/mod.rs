@@ -3,12 +3,14 @@
 mod context;
 mod file;
 mod newest;
+mod part;
 mod view;
 mod writer;
 
 pub use context::{StoreContext, parse_store_file_name, store_file_name};
 pub use file::{StoreFile, StoreFileView, StoreFiles};
 pub use newest::Newest;
+pub use part::StoreFilePart;
 pub use view::StoreView;
 pub use writer::{RowBounds, StoreFileRequest, StoreFileWriter, WrittenStoreFile, is_disk_failure, write_store_file};
 
