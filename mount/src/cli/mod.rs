@@ -4,6 +4,7 @@ mod check;
 mod daemon;
 mod error;
 mod export;
+mod hbase_root;
 mod hfile;
 mod import;
 mod lock_holder;
@@ -39,6 +40,7 @@ Examples:
   echo 1815 > ~/m/default/people/ada/cf:born
   cat ~/m/.help                     the whole tree on one screen
   cellfs unmount ~/m
+  cellfs mount --hbase-root /backup/hbase ~/m    look into a copied HBase root directory
 
 Exit codes: 0 done, 1 failed (one line on stderr says why and what to do), 2 wrong usage."
 )]

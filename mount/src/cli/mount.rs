@@ -2,7 +2,7 @@
 
 use super::error::{CliError, CliResult};
 use super::mount_options::{MountOptions, ResolvedOptions};
-use super::{daemon, logging, store};
+use super::{daemon, hbase_root, logging, store};
 use crate::fs::{CellFs, FsOptions};
 use crate::fuse::{self, MountSettings, Mounted};
 use crate::invalidation::InvalidationQueue;
@@ -31,18 +31,26 @@ The command returns once DIR is usable; the daemon stays in the background and l
 Options of -o: ro (write nothing at all), sync (every close is durable), allow_other, noexec, uid=N, gid=N,
 umask=OCTAL, family=NAME (what a new table gets; cf). Words of mount(8) and fstab are accepted.
 
+With --hbase-root the directory is a copy of an HBase cluster's root directory, or of its .hbase-snapshot and archive
+alone. Its tables and snapshots are shown, edits that only its logs have included, and nothing is written to it.
+DIR/.cellfs/status says what was read, and what could not be.
+
 Examples:
   cellfs mount ~/data ~/m
   cellfs mount -f ~/data ~/m                  stay in front, log to stderr, end with Ctrl-C
   cellfs mount ~/data ~/m -o ro               look, and touch nothing
   cellfs mount ~/data ~/m -o sync,family=info
+  cellfs mount --hbase-root /backup/hbase ~/m look into what HBase left
   mount -t cellfs /srv/data /mnt/data         with /sbin/mount.cellfs a link to cellfs; also from fstab")]
 pub(super) struct MountCommand {
-    /// The store directory
+    /// The store directory, or with --hbase-root the root directory
     store: PathBuf,
     /// The directory to mount on
     #[arg(value_name = "DIR")]
     mount_point: PathBuf,
+    /// STORE is a copied HBase root directory, to be read only
+    #[arg(long)]
+    hbase_root: bool,
     /// Stay in front
     #[arg(short, long)]
     foreground: bool,
@@ -82,13 +90,16 @@ pub(super) struct HelperCommand {
 
 struct Request {
     store: PathBuf,
+    /// The store is an HBase root directory.
+    hbase_root: bool,
     settings: MountSettings,
     options: MountOptions,
 }
 
 impl Request {
-    fn new(store: &Path, mount_point: &Path, lists: &[String], sloppy: bool) -> CliResult<Request> {
-        let options = MountOptions::parse(lists.iter().map(String::as_str), sloppy)?;
+    fn new(store: &Path, mount_point: &Path, lists: &[String], sloppy: bool, hbase_root: bool) -> CliResult<Request> {
+        let mut options = MountOptions::parse(lists.iter().map(String::as_str), sloppy)?;
+        options.read_only |= hbase_root;
         let store = store::absolute(store)?;
         let settings = MountSettings {
             source: store.clone().into_os_string(),
@@ -99,12 +110,13 @@ impl Request {
             allow_other: options.allow_other,
             threads: 0,
         };
-        Ok(Request { store, settings, options })
+        Ok(Request { store, hbase_root, settings, options })
     }
 }
 
 pub(super) fn run(command: &MountCommand) -> CliResult<()> {
-    let request = Request::new(&command.store, &command.mount_point, &command.options, command.sloppy)?;
+    let lists = &command.options;
+    let request = Request::new(&command.store, &command.mount_point, lists, command.sloppy, command.hbase_root)?;
     if command.daemon {
         return run_daemon(&request);
     }
@@ -116,7 +128,7 @@ pub(super) fn run(command: &MountCommand) -> CliResult<()> {
 }
 
 pub(super) fn run_as_helper(command: &HelperCommand) -> CliResult<()> {
-    let request = Request::new(&command.store, &command.mount_point, &command.options, command.sloppy)?;
+    let request = Request::new(&command.store, &command.mount_point, &command.options, command.sloppy, false)?;
     if command.fake { Ok(()) } else { start_daemon(&request, &command.options, command.sloppy) }
 }
 
@@ -127,6 +139,9 @@ fn start_daemon(request: &Request, lists: &[String], sloppy: bool) -> CliResult<
     let mut arguments: Vec<OsString> = vec!["mount".into(), "--daemon".into()];
     if sloppy {
         arguments.push("--sloppy".into());
+    }
+    if request.hbase_root {
+        arguments.push("--hbase-root".into());
     }
     for list in lists {
         arguments.extend(["-o".into(), list.into()]);
@@ -152,10 +167,15 @@ fn serve(request: &Request, ready: impl FnOnce() -> std::io::Result<()>) -> CliR
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| CliError::Failed(format!("cannot listen for signals: {error}")))?;
     let options = request.options.resolved();
+    if request.hbase_root {
+        let root = hbase_root::open(&request.store, &options)?;
+        let facts = root.report().facts();
+        return mount_and_wait(request, &options, Arc::new(root), facts, signals, ready);
+    }
     let opened =
         store::open(&request.store, &store::options(options.read_only, options.uid, options.gid, options.umask))?;
     let opened = Arc::new(opened);
-    let served = mount_and_wait(request, &options, Arc::<Store>::clone(&opened), signals, ready);
+    let served = mount_and_wait(request, &options, Arc::<Store>::clone(&opened), Vec::new(), signals, ready);
     close(opened, &request.store)?;
     served
 }
@@ -176,13 +196,16 @@ fn close(store: Arc<Store>, path: &Path) -> CliResult<()> {
 fn mount_and_wait(
     request: &Request,
     options: &ResolvedOptions,
-    store: Arc<Store>,
+    store: Arc<dyn Admin>,
+    facts: Vec<(String, String)>,
     signals: Signals,
     ready: impl FnOnce() -> std::io::Result<()>,
 ) -> CliResult<()> {
     let invalidations = InvalidationQueue::new();
     let cell_max = store.settings().cell_max;
-    let file_system = Arc::new(CellFs::new(store, fs_options(request, options, &invalidations, cell_max)));
+    let mut fs_options = fs_options(request, options, &invalidations, cell_max);
+    fs_options.facts.extend(facts);
+    let file_system = Arc::new(CellFs::new(store, fs_options));
     let mounted = match fuse::mount(Arc::clone(&file_system), invalidations, &request.settings) {
         Ok(mounted) => mounted,
         Err(error) => {

@@ -55,7 +55,7 @@ fn every_truncation_gives_the_entries_before_it() {
             let (entries, end) = read(bytes.slice(..len)).unwrap();
             let expected = whole.iter().take_while(|(_, ends)| *ends <= len);
             assert!(entries.iter().eq(expected), "{} cut at {len}", path.display());
-            let at_border = entries.last().map_or(true, |(_, ends)| *ends == len);
+            let at_border = entries.last().is_none_or(|(_, ends)| *ends == len);
             assert!(at_border || matches!(end, LogEnd::Torn(..)), "{} cut at {len}: {end:?}", path.display());
         }
     }
