@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::hfile::StoreFileInfo;
 use crate::manifest::{ManifestEdit, StoreFileEntry};
 use crate::memstore::Segment;
-use crate::schema::{BloomType, ColumnFamilyDescriptor};
+use crate::schema::ColumnFamilyDescriptor;
 use crate::store::{HStore, StoreFileWriter};
 use bytes::Bytes;
 use parking_lot::RwLockReadGuard;
@@ -236,13 +236,18 @@ fn check(cell: &Cell, last: Option<&Cell>) -> Result<()> {
 }
 
 impl Region {
-    /// Adds a store file of `cells`, plain as HBase's tools write files for bulk loads: no codec, encoding or bloom filter. With
-    /// `assign_sequence_id` the memstore is flushed first and the cells are newer than everything before, whatever their timestamps; without, they
+    /// Adds a store file of `cells`, written as `form` says: HBase takes files for bulk loads as they are. With `assign_sequence_id` the memstore is flushed first and the cells are newer than everything before, whatever their timestamps; without, they
     /// are older than everything, and nothing is flushed.
     ///
     /// # Errors
     /// Those of [`BulkLoad`].
-    pub fn load_cells(self: &Arc<Self>, family: &Bytes, cells: Vec<Cell>, assign_sequence_id: bool) -> Result<()> {
+    pub fn load_cells(
+        self: &Arc<Self>,
+        family: &Bytes,
+        cells: Vec<Cell>,
+        form: ColumnFamilyDescriptor,
+        assign_sequence_id: bool,
+    ) -> Result<()> {
         if cells.iter().any(|cell| cell.family() != &family[..]) {
             return Err(Error::invalid("a cell of another family"));
         }
@@ -251,7 +256,7 @@ impl Region {
             true => BulkLoad::begin(&self.services, &regions)?,
             false => BulkLoad::unassigned(&self.services, &regions),
         };
-        load.form = Some(ColumnFamilyDescriptor { bloom: BloomType::None, ..ColumnFamilyDescriptor::default() });
+        load.form = Some(form);
         let sorted = Segment::new();
         sorted.insert(cells.into_iter().map(|cell| cell.with_sequence_id(0)));
         let sorted = Arc::new(sorted);

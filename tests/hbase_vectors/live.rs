@@ -11,8 +11,8 @@ const LIMIT: &str = "3";
 pub enum Recorded {
     /// The script with HBase's results.
     Script(String),
-    /// HBase never ends on it.
-    Endless,
+    /// HBase never ends on it: the script up to there.
+    Endless(String),
 }
 
 /// One HBase, for one script after another.
@@ -73,7 +73,7 @@ impl Oracle {
         for line in script.lines() {
             let Some(result) = running.ask(line)? else {
                 return match running.process.wait().map(|status| status.code()) {
-                    Ok(Some(3)) => Ok(Recorded::Endless),
+                    Ok(Some(3)) => Ok(Recorded::Endless(recorded)),
                     other => Err(format!("the oracle ended with {other:?}")),
                 };
             };

@@ -11,6 +11,7 @@ use cellfs::client::{
 use cellfs::clock::ManualClock;
 use cellfs::compaction::CompactionRequest;
 use cellfs::region::{CompactionPace, Region, RegionConfig, check_mutation};
+use cellfs::schema::{BloomType, ColumnFamilyDescriptor, Compression};
 use cellfs::server::{BackgroundMode, Store, StoreOptions};
 use cellfs::store::{HStore, StoreFileView};
 use cellfs::vfs::SimVfs;
@@ -65,6 +66,14 @@ pub enum Selection {
     Policy,
     /// These, by their place, oldest first.
     Files(Vec<usize>),
+}
+
+/// How large a file to load is beside what HBase's tools would write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadSize {
+    Plain,
+    Larger,
+    Smaller,
 }
 
 /// What a compaction of one family did.
@@ -385,14 +394,41 @@ impl Subject {
         Ok(families)
     }
 
-    pub fn bulk_load(&mut self, family: &Bytes, cells: Vec<Cell>, assign_sequence_id: bool) -> Result<()> {
+    /// Whether HBase takes the file of a load or that of the flush before it for the older is a matter of what a codec makes of the latter: HBase's
+    /// compressors and ours differ by a few bytes.
+    pub fn load_order_is_open(&self, family: &Bytes) -> Result<bool> {
+        let open =
+            |store: &Arc<HStore>| store.descriptor().compression != Compression::None && !store.memstore().is_empty();
+        Ok(self.stores(Some(family))?.iter().any(open))
+    }
+
+    /// A load of a file as HBase's tools write it: no codec, encoding or bloom filter.
+    pub fn bulk_load(&mut self, family: &Bytes, cells: Vec<Cell>, assign: bool, size: LoadSize) -> Result<()> {
         if self.stores(Some(family))?.is_empty() {
             let known = Vec::new();
             return Err(Error::NoSuchColumnFamily { family: family.escape_ascii().to_string(), known });
         }
-        self.region()?.load_cells(family, cells, assign_sequence_id)?;
+        let mut form = ColumnFamilyDescriptor { bloom: BloomType::None, ..ColumnFamilyDescriptor::default() };
+        match size {
+            LoadSize::Plain => {}
+            LoadSize::Larger => form.bloom = BloomType::RowCol,
+            LoadSize::Smaller => form.compression = Compression::Gz,
+        }
+        self.region()?.load_cells(family, cells, form, assign)?;
         // Closing flushes, as this kind of load does too.
-        self.restart(assign_sequence_id)
+        self.restart(assign)
+    }
+
+    /// True if some file of the family has more than one block.
+    pub fn has_blocks(&self, family: &[u8]) -> Result<bool> {
+        let stores = self.region()?.stores();
+        let store = stores.iter().find(|store| store.family() == family);
+        Ok(store.is_some_and(|store| {
+            store.files().iter().any(|view| {
+                let info = view.file.reader().info();
+                info.key_bytes + info.value_bytes > 512
+            })
+        }))
     }
 }
 

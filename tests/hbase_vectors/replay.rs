@@ -1,11 +1,11 @@
 //! Runs a script line by line and compares every answer.
 
 use super::protocol::{self, Parse};
-use super::region::{Compacted, FileContents, START_OF_TIME, Selection, Setting, Subject};
+use super::region::{Compacted, FileContents, LoadSize, START_OF_TIME, Selection, Setting, Subject};
 use bytes::Bytes;
 use cellfs::Error;
-use cellfs::cell::Cell;
-use cellfs::client::{Mutation, MutationOutcome, ResultScanner, RowMutations, TableName, check_namespace_name};
+use cellfs::cell::{Cell, CellType};
+use cellfs::client::{Mutation, MutationOutcome, ResultScanner, RowMutations, Scan, TableName, check_namespace_name};
 use cellfs::schema::check_family_name;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,6 +185,10 @@ impl Replay {
                 json!({ "error": format!("{kind:?}: {why}") })
             }
             Ok(answered) if answered == expected => return None,
+            Ok(answered) if self.marker_passed_over(op, &answered, &expected) => {
+                report.broken += 1;
+                return None;
+            }
             Ok(answered) => answered,
         };
         let mut asked = op.clone();
@@ -192,6 +196,49 @@ impl Replay {
         let mut place = String::new();
         let (expected, answered) = narrowed(&expected, &answered, &mut place);
         Some(format!("{asked}\n  HBase  {place} {expected}\n  cellfs {place} {answered}"))
+    }
+
+    /// HBase 2.6.4 leaves the cells of a column unread when the index says that the next column begins in a later block
+    /// (`StoreScanner.trySkipToNextColumn`). Among the cells of the empty qualifier it passes over markers of the family, and shows what they hide.
+    /// True if that is all that differs: HBase's answer has more cells, each under such a marker, in a family with files of several blocks.
+    fn marker_passed_over(&mut self, op: &Value, answered: &Value, expected: &Value) -> bool {
+        if op["raw"] == json!(true) || !matches!(op["op"].as_str(), Some("get" | "scan" | "scan_next")) {
+            return false;
+        }
+        let (ours, theirs) = (cells_in(answered), cells_in(expected));
+        let mut own = ours.iter().peekable();
+        let extra: Vec<&Value> = theirs
+            .into_iter()
+            .filter(|cell| {
+                let same = own.peek().is_some_and(|own| *own == cell);
+                if same {
+                    own.next();
+                }
+                !same
+            })
+            .collect();
+        own.next().is_none()
+            && !extra.is_empty()
+            && extra.iter().all(|cell| self.is_under_family_marker(cell).unwrap_or(false))
+    }
+
+    fn is_under_family_marker(&mut self, cell: &Value) -> Result<bool, Error> {
+        let (row, family) = (protocol::bytes(&cell[0]), protocol::bytes(&cell[1]));
+        if !self.subject.has_blocks(&family)? {
+            return Ok(false);
+        }
+        let mut raw = Scan::new();
+        (raw.start_row, raw.stop_row, raw.include_stop) = (row.clone(), row, true);
+        (raw.raw, raw.max_versions) = (true, u32::MAX);
+        let stored = self.subject.scan(raw)?.next()?.unwrap_or_default().cells;
+        let time = cell[3].as_i64().unwrap_or(-1);
+        let hides = |marker: &Cell| match marker.cell_type() {
+            CellType::DeleteFamily => marker.timestamp() >= time,
+            CellType::DeleteFamilyVersion => marker.timestamp() == time,
+            _ => false,
+        };
+        let mut markers = stored.iter().filter(|stored| stored.family() == family);
+        Ok(markers.any(hides) && stored.iter().any(|stored| protocol::show_cell(stored) == *cell))
     }
 
     fn run(&mut self, kind: &str, op: &Value) -> Answer {
@@ -208,17 +255,23 @@ impl Replay {
                 let found = self.subject.files(family.as_ref())?;
                 Ok(show_families(found, |files| files.iter().map(|file| show_file(file, recorded)).collect()))
             }
-            "bulk_load" => {
-                let cells = protocol::members(&op["cells"]).iter().map(protocol::bulk_cell).collect();
-                let assign = op["assign_seq"] != json!(false);
-                self.subject.bulk_load(&protocol::bytes(&op["family"]), cells, assign)?;
-                Ok(json!({ "loaded": true }))
-            }
+            "bulk_load" => self.bulk_load(op),
             _ => {
                 self.manage(kind, op)?;
                 Ok(if kind == "clock" { json!({ "now": self.now }) } else { json!({ "ok": true }) })
             }
         }
+    }
+
+    fn bulk_load(&mut self, op: &Value) -> Answer {
+        let cells = protocol::members(&op["cells"]).iter().map(protocol::bulk_cell).collect();
+        let (family, assign) = (protocol::bytes(&op["family"]), op["assign_seq"] != json!(false));
+        let mut size = LoadSize::Plain;
+        if assign && self.subject.load_order_is_open(&family)? {
+            size = [LoadSize::Plain, LoadSize::Larger, LoadSize::Smaller][self.guesses.choose(3)];
+        }
+        self.subject.bulk_load(&family, cells, assign, size)?;
+        Ok(json!({ "loaded": true }))
     }
 
     fn manage(&mut self, kind: &str, op: &Value) -> Result<(), Refusal> {
@@ -360,6 +413,12 @@ fn selection(op: &Value) -> Result<Selection, Refusal> {
         return Err(Refusal::NotUnderstood("a compaction of files that are no neighbours".to_owned()));
     }
     Ok(Selection::Files(places))
+}
+
+/// The cells of an answer, one after another.
+fn cells_in(answer: &Value) -> Vec<&Value> {
+    let rows = protocol::members(&answer["rows"]).iter().flat_map(protocol::members);
+    protocol::members(&answer["cells"]).iter().chain(rows).collect()
 }
 
 /// The first part in which two answers differ: a row, a file, a cell at the smallest.
