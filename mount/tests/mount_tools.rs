@@ -215,3 +215,29 @@ fn rows_by_their_logical_keys_are_the_same_rows() {
     assert_eq!(output, expected);
     place.unmount();
 }
+
+#[test]
+fn counters_conditions_and_types_from_a_shell() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t
+        printf '\n[family.cf.types]\nage = "int"\n' >> .schema; grep -A1 '^\[family.cf.types\]' .schema
+        cd r
+        for writer in 1 2 3 4; do
+            (for i in $(seq 25); do echo '{"$incr": {"cf:n": 1}, "$append": {"cf:log": "x"}}' > .row.json; done) &
+        done
+        wait
+        cat .as/long/cf:n; stat -c %s cf:n cf:log
+        echo '{"$if": {"cf:n": null}, "cf:a": "no"}' > .row.json 2>/dev/null && echo done || echo refused
+        grep -c 'ECANCELED.*\$if does not hold' "$OLDPWD/../../.cellfs/errors"
+        echo '{"$if": {"cf:a": null}, "cf:a": "yes"}' > .row.json; cat cf:a; echo
+        echo 34 > .as/int/cf:age; od -An -tx1 cf:age; grep age .row.json
+        echo many > .as/int/cf:age 2>/dev/null && echo done || echo refused
+        cat .as/int/cf:age; cat .as/long/cf:age 2>/dev/null || echo unreadable
+        ls .as/int
+    "#);
+    let expected = "[family.cf.types]\nage = \"int\"\n100\n8\n100\nrefused\n1\nyes\n 00 00 00 22\n  \"cf:age\": 34,\nrefused\n34\n\
+        unreadable\ncf:a\ncf:age\ncf:log\ncf:n\n";
+    assert_eq!(output, expected);
+    place.unmount();
+}

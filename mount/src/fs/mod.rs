@@ -69,7 +69,7 @@ impl CellFs {
             .inodes
             .get(number)
             .ok_or_else(|| FsError::new(libc::ESTALE, "the kernel names an inode it has given back"))?;
-        Ok(inode.target().map_or_else(|| Arc::clone(&inode), Arc::clone))
+        Ok(inode.target().cloned().unwrap_or(inode))
     }
 
     fn writable(&self) -> FsResult<()> {
