@@ -105,9 +105,7 @@ impl Magic {
             return Ok(Some(MagicNode::Scan(table.clone(), parts)));
         };
         let request = parts.parse(&descriptor, now)?;
-        if matches!(form, ScanForm::Tsv | ScanForm::Csv) {
-            request.named_columns()?;
-        }
+        request.check_form(form)?;
         Ok(Some(MagicNode::ScanStream(table.clone(), parts.clone(), form)))
     }
 
@@ -136,9 +134,9 @@ impl Magic {
                 vec![("stats".to_owned(), MagicNode::RegionStats(table.clone(), region.clone()))]
             }
             MagicNode::Scan(table, parts) => {
-                let named = parts.parse(&table.0.descriptor(), self.hooks.now_millis())?.named_columns().is_ok();
+                let request = parts.parse(&table.0.descriptor(), self.hooks.now_millis())?;
                 let forms = ScanForm::ALL.iter();
-                let usable = forms.filter(|(_, form)| named || !matches!(form, ScanForm::Tsv | ScanForm::Csv));
+                let usable = forms.filter(|(_, form)| request.check_form(*form).is_ok());
                 let entry = |(name, form): &(&str, ScanForm)| {
                     ((*name).to_owned(), MagicNode::ScanStream(table.clone(), parts.clone(), *form))
                 };

@@ -11,6 +11,7 @@ mod control;
 mod imports;
 mod instance;
 mod rows;
+mod scan_conditions;
 mod scans;
 mod schemas;
 mod types;

@@ -58,8 +58,8 @@ fn rows_in_every_form() {
         world.read_bytes(".scan/columns=d:y,cf:x/csv").unwrap(),
         b"row,d:y,cf:x\na,\xff,2\nb\x00,tab\there,\nb/c,,\"with,comma\"\n"
     );
-    assert_eq!(world.list(".scan"), ["cells", "count", "jsonl", "keys"]);
-    assert_eq!(world.list(".scan/columns=d:y/limit=1"), ["cells", "count", "csv", "jsonl", "keys", "tsv"]);
+    assert_eq!(world.list(".scan"), ["agg", "cells", "count", "jsonl", "keys"]);
+    assert_eq!(world.list(".scan/columns=d:y/limit=1"), ["agg", "cells", "count", "csv", "jsonl", "keys", "tsv"]);
     assert_eq!(world.errno(".scan/tsv"), libc::ENOENT);
     assert_eq!(world.errno(".scan/columns=cf:/csv"), libc::ENOENT);
     assert_eq!(world.errno(".scan/nonsense=1/keys"), libc::ENOENT);
@@ -133,4 +133,9 @@ fn hidden_cells_are_left_out() {
     assert_eq!(world.read(".scan/count"), "3\n");
     assert_eq!(world.read("row=a/.row.json"), "{\n  \"d:y\": {\"$b64\": \"/w==\"}\n}\n");
     assert!(!world.read(".scan/cells").contains("cf:x\t20"));
+    assert_eq!(world.read(".scan/start=b/limit=2/keys"), "b%2Fc\nc\n");
+    assert_eq!(
+        world.read(".scan/limit=1/start=b/jsonl"),
+        "{\"row\": \"b%2Fc\", \"cells\": {\"cf:x\": \"with,comma\"}}\n"
+    );
 }

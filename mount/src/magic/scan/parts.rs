@@ -1,10 +1,13 @@
 //! The path below `.scan`: its `k=v` parts and the form at its end.
 
+use super::aggregate::Aggregation;
+use super::condition::{Where, parse_filter, whole_column};
+use super::sample::SAMPLE_MAX;
 use crate::magic::time::parse_time;
 use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::{BufMut, Bytes};
-use cellfs::client::{Scan, TimeRange};
+use cellfs::client::{Filter, Scan, TimeRange};
 use cellfs::schema::TableDescriptor;
 
 /// The streams a scan can be read as.
@@ -12,6 +15,8 @@ use cellfs::schema::TableDescriptor;
 pub enum ScanForm {
     /// A row key per line.
     Keys,
+    /// Counts and sums.
+    Aggregate,
     /// The number of rows.
     Count,
     /// A row per line as a JSON object.
@@ -26,7 +31,8 @@ pub enum ScanForm {
 
 impl ScanForm {
     /// Every form with its name, in the order in which they are listed.
-    pub const ALL: [(&'static str, ScanForm); 6] = [
+    pub const ALL: [(&'static str, ScanForm); 7] = [
+        ("agg", ScanForm::Aggregate),
         ("cells", ScanForm::Cells),
         ("count", ScanForm::Count),
         ("csv", ScanForm::Csv),
@@ -42,8 +48,8 @@ impl ScanForm {
 }
 
 /// What the keys of parts are, for a person who has mistaken one.
-const KEYS: &str = "start= stop= upto= prefix= limit= reverse=1 columns= versions= time=A..B raw=1, \
-                    then one of keys count jsonl cells tsv csv";
+const KEYS: &str = "start= stop= upto= prefix= limit= reverse=1 columns= versions= time=A..B raw=1 where=cf:a=VALUE \
+                    filter= sample=, for agg also sum=cf:x group=, then one of keys count agg jsonl cells tsv csv";
 
 /// The `k=v` parts of a path, as they were spelled, in the order they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,6 +72,11 @@ pub struct ScanRequest {
     versions: Option<u32>,
     time: Option<TimeRange>,
     raw: Option<()>,
+    condition: Option<Where>,
+    filter: Option<Filter>,
+    sample: Option<u64>,
+    sum: Option<(Bytes, Bytes)>,
+    group: Option<u64>,
 }
 
 impl ScanParts {
@@ -101,6 +112,9 @@ impl ScanParts {
         if request.raw.is_some() && !request.columns.is_empty() {
             return conflict("raw=1 takes no columns=, as in HBase: markers of whole families belong to none");
         }
+        if request.raw.is_some() && request.condition.is_some() {
+            return conflict("raw=1 takes no where=: the newest cell of a column may be a marker");
+        }
         Ok(request)
     }
 }
@@ -112,6 +126,7 @@ impl ScanRequest {
         let Some((key, value)) = shown.split_once('=') else {
             return Err(wrong(format!("there is no {shown} in .scan: {KEYS}")));
         };
+        let bytes = part.get(key.len() + 1..).unwrap_or_default();
         // A comma separates columns, so in keys and columns it may come as an escape; nothing else is spelled so.
         let unescaped = value.replace("%2C", ",");
         let row = || match unescaped.as_str() {
@@ -148,6 +163,20 @@ impl ScanRequest {
                 self.versions.replace(versions).is_none()
             }
             "time" => self.time.replace(time_range(value, now_millis)?).is_none(),
+            "where" => self.condition.replace(Where::parse(bytes, table)?).is_none(),
+            "filter" => self.filter.replace(parse_filter(bytes)?).is_none(),
+            "sample" => {
+                let count = number()?;
+                if count > SAMPLE_MAX {
+                    return Err(wrong(format!("sample= takes at most {SAMPLE_MAX} rows")));
+                }
+                self.sample.replace(count).is_none()
+            }
+            "group" => self.group.replace(number()?).is_none(),
+            "sum" => {
+                let (family, qualifier) = whole_column(value, table)?;
+                self.sum.replace((family, qualifier.unwrap_or_default())).is_none()
+            }
             "columns" => {
                 let fresh = self.columns.is_empty();
                 self.columns = value.split(',').map(|name| column(name, table)).collect::<FsResult<_>>()?;
@@ -178,6 +207,53 @@ impl ScanRequest {
         }
     }
 
+    /// How many rows a sample has.
+    pub fn sample(&self) -> Option<u64> {
+        self.sample
+    }
+
+    /// Refuses parts that `form` has no use for.
+    ///
+    /// # Errors
+    /// EINVAL with the reason; ENOENT where the form needs columns that are not named.
+    pub fn check_form(&self, form: ScanForm) -> FsResult<()> {
+        if form != ScanForm::Aggregate && (self.sum.is_some() || self.group.is_some()) {
+            return Err(FsError::new(libc::EINVAL, "sum= and group= are for agg"));
+        }
+        match form {
+            ScanForm::Tsv | ScanForm::Csv => self.named_columns().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What `agg` shows.
+    pub(super) fn aggregation(&self, table: &TableDescriptor) -> Aggregation {
+        let sum = self.sum.clone().map(|(family, qualifier)| {
+            let of = table.column_types().get(&family, &qualifier);
+            (family, qualifier, of)
+        });
+        let sum_only = sum.as_ref().is_some_and(|(family, qualifier, _)| !self.reads(family, qualifier));
+        let group = self.group.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        Aggregation { sum, sum_only, group }
+    }
+
+    /// True if `columns=` asks for the column, or for all.
+    fn reads(&self, family: &Bytes, qualifier: &Bytes) -> bool {
+        let named =
+            |column: &ScannedColumn| column.0 == *family && column.1.as_ref().is_none_or(|name| name == qualifier);
+        self.columns.is_empty() || self.columns.iter().any(named)
+    }
+
+    /// The filter of `where=` and `filter=`; a row must pass both.
+    fn filters(&self) -> Option<Filter> {
+        let condition = self.condition.as_ref();
+        let condition = condition.map(|c| c.filter(!self.reads(&c.family, &c.qualifier)));
+        match (condition, self.filter.clone()) {
+            (Some(condition), Some(filter)) => Some(Filter::all([condition, filter])),
+            (condition, filter) => condition.or(filter),
+        }
+    }
+
     /// The engine's request.
     pub fn scan(&self) -> Scan {
         let mut scan = Scan::new();
@@ -200,12 +276,20 @@ impl ScanRequest {
                 _ => scan.columns.add_family(family.clone()),
             }
         }
+        scan.filter = self.filters();
+        let condition = self.condition.as_ref().map(|condition| (&condition.family, &condition.qualifier));
+        let sum = self.sum.as_ref().map(|(family, qualifier)| (family, qualifier));
+        for (family, qualifier) in condition.into_iter().chain(sum) {
+            if !self.reads(family, qualifier) {
+                scan.columns.add_column(family.clone(), qualifier.clone());
+            }
+        }
         scan
     }
 }
 
 /// One name of `columns=`: `cf:` for all of a family, else a column.
-fn column(name: &str, table: &TableDescriptor) -> FsResult<ScannedColumn> {
+pub(super) fn column(name: &str, table: &TableDescriptor) -> FsResult<ScannedColumn> {
     let spelled = name.replace("%2C", ",");
     let (family, qualifier) = names::decode_column(spelled.as_bytes())
         .map(|(family, qualifier)| (Bytes::copy_from_slice(&family), Bytes::copy_from_slice(&qualifier)))
@@ -283,7 +367,7 @@ mod tests {
     fn what_is_unknown_is_enoent_and_says_what_there_is() {
         let cases = [
             ("startt=a", "start= stop="),
-            ("rows", "keys count"),
+            ("nonsense", "keys count"),
             ("limit=x", "takes a number"),
             ("limit=+1", "takes a number"),
             ("limit=", "takes a number"),

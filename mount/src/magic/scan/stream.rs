@@ -1,6 +1,9 @@
 //! An open form of a scan: rows are pulled from the engine as the reader reads.
 
+use super::aggregate::{AggregateEncoder, Aggregation};
 use super::parts::{ScanForm, ScanRequest};
+use super::sample::SampleScanner;
+use super::visible::{self, Visibility};
 use crate::magic::access::Viewer;
 use crate::magic::file::{MagicFile, MagicOpened, read_only};
 use crate::magic::forms::{CellsEncoder, CsvEncoder, Encoder, JsonlEncoder, TsvEncoder, ValueForm};
@@ -9,7 +12,7 @@ use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::{Buf, Bytes};
 use cellfs::cell::Cell;
-use cellfs::client::{ResultScanner, RowResult, Scan, Table};
+use cellfs::client::{Filter, ResultScanner, RowResult, Scan, Table};
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
@@ -22,6 +25,8 @@ pub struct ScanFile {
     table: Arc<dyn Table>,
     hooks: Arc<dyn MountHooks>,
     scan: Scan,
+    sample: Option<u64>,
+    aggregation: Aggregation,
     form: ScanForm,
     /// tsv and csv: the columns.
     columns: Vec<(Bytes, Bytes)>,
@@ -52,21 +57,29 @@ impl ScanFile {
         request: &ScanRequest,
         form: ScanForm,
     ) -> FsResult<ScanFile> {
+        request.check_form(form)?;
         let columns = match form {
             ScanForm::Tsv | ScanForm::Csv => request.named_columns()?,
             _ => Vec::new(),
         };
         let mut scan = request.scan();
-        scan.batch = Some(CELLS_AT_A_TIME);
-        let only_rows = matches!(form, ScanForm::Keys | ScanForm::Count);
+        // Some filters decide over whole rows.
+        let whole = scan.filter.as_ref().is_some_and(Filter::has_filter_row);
+        scan.batch = Some(CELLS_AT_A_TIME).filter(|_| !whole);
+        let (sample, aggregation) = (request.sample(), request.aggregation(&table.descriptor()));
+        let only_rows = match form {
+            ScanForm::Keys | ScanForm::Count => true,
+            ScanForm::Aggregate => aggregation.sum.is_none(),
+            _ => false,
+        };
         // A hidden cell may be the first of its row.
         if only_rows && !scan.raw && !hooks.hides_any(table.id()) {
             scan.first_cell_only = true;
         }
-        // Row keys are no secret: who may list the table sees them.
-        let viewer = viewer.filter(|_| !only_rows).map(|viewer| Arc::new(Mutex::new(viewer)));
+        // Row keys are no secret: who may list the table sees them. But which of them pass a filter may be.
+        let viewer = viewer.filter(|_| !only_rows || scan.filter.is_some()).map(|viewer| Arc::new(Mutex::new(viewer)));
         let versions = if request.shows_versions() { ValueForm::Versions } else { ValueForm::Newest };
-        Ok(ScanFile { table, hooks, scan, form, columns, versions, viewer, run: None })
+        Ok(ScanFile { table, hooks, scan, sample, aggregation, form, columns, versions, viewer, run: None })
     }
 
     fn start(&self) -> FsResult<Run> {
@@ -75,16 +88,18 @@ impl ScanFile {
         let encoder: Box<dyn Encoder> = match self.form {
             ScanForm::Keys => Box::new(KeysEncoder::default()),
             ScanForm::Count => Box::new(CountEncoder::default()),
+            ScanForm::Aggregate => Box::new(AggregateEncoder::new(self.aggregation.clone())),
             ScanForm::Jsonl => Box::new(JsonlEncoder::new(self.versions, types)),
             ScanForm::Cells => Box::new(CellsEncoder),
             ScanForm::Tsv => Box::new(TsvEncoder::new(self.columns.clone(), &types)),
             ScanForm::Csv => Box::new(CsvEncoder::new(self.columns.clone(), &types)),
         };
-        let encoder = match (hooks, &self.viewer) {
-            (None, None) => encoder,
-            (hooks, viewer) => Box::new(Filtered { table: self.table.id(), hooks, viewer: viewer.clone(), encoder }),
+        let visibility = Visibility { table: self.table.id(), hooks, viewer: self.viewer.clone() };
+        let scanner: Option<Box<dyn ResultScanner>> = match (self.scan.limit, self.sample) {
+            (Some(0), _) => None,
+            (_, Some(rows)) => Some(Box::new(SampleScanner::open(&self.table, &self.scan, &visibility, rows)?)),
+            _ => Some(visible::open(self.table.as_ref(), &self.scan, &visibility)?),
         };
-        let scanner = if self.scan.limit == Some(0) { None } else { Some(self.table.scan(&self.scan)?) };
         Ok(Run { scanner, encoder, offset: 0, ready: Bytes::new(), begun: false })
     }
 }
@@ -212,37 +227,5 @@ impl Encoder for CountEncoder {
     fn end(&mut self, out: &mut Vec<u8>) {
         // Writing to memory cannot fail.
         let _ = writeln!(out, "{}", self.rows);
-    }
-}
-
-/// Leaves out the cells that the mount hides, and those that the reader may not read.
-struct Filtered {
-    table: u64,
-    hooks: Option<Arc<dyn MountHooks>>,
-    viewer: Option<Arc<Mutex<Viewer>>>,
-    encoder: Box<dyn Encoder>,
-}
-
-impl Filtered {
-    fn shows(&self, cell: &Cell) -> bool {
-        let hides =
-            |hooks: &Arc<dyn MountHooks>| hooks.is_hidden(self.table, cell.row(), cell.family(), cell.qualifier());
-        let may_read = |viewer: &Arc<Mutex<Viewer>>| viewer.lock().may_read(cell);
-        !self.hooks.as_ref().is_some_and(hides) && self.viewer.as_ref().is_none_or(may_read)
-    }
-}
-
-impl Encoder for Filtered {
-    fn begin(&mut self, out: &mut Vec<u8>) {
-        self.encoder.begin(out);
-    }
-
-    fn cells(&mut self, cells: &[Cell], more: bool, out: &mut Vec<u8>) {
-        let shown: Vec<Cell> = cells.iter().filter(|cell| self.shows(cell)).cloned().collect();
-        self.encoder.cells(&shown, more, out);
-    }
-
-    fn end(&mut self, out: &mut Vec<u8>) {
-        self.encoder.end(out);
     }
 }
