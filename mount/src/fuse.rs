@@ -55,6 +55,8 @@ pub enum MountError {
     DeviceRefused,
     /// fusermount3 is missing, and only root mounts without it.
     NoHelper,
+    /// /etc/fuse.conf does not let users open their mounts to others.
+    AllowOtherRefused,
     /// mount(2) is not permitted.
     NotPermitted {
         /// The mount point.
@@ -121,6 +123,9 @@ impl fmt::Display for MountError {
             MountError::NoHelper => {
                 f.write_str("fusermount3 is missing, without which only root can mount: install the package fuse3")
             }
+            MountError::AllowOtherRefused => f.write_str(
+                "allow_other is for root only, unless /etc/fuse.conf has a line `user_allow_other`: have root add it, or mount without",
+            ),
             MountError::NotPermitted { path } => write!(
                 f,
                 "no permission to mount on {}: the process lacks CAP_SYS_ADMIN; in a container allow it",

@@ -270,6 +270,14 @@ pub trait Operations: Send + Sync + 'static {
     fn releasedir(&self, inode: u64, handle: u64);
     /// fsync(2) of a directory.
     fn fsyncdir(&self, caller: &Caller, inode: u64, handle: u64) -> FsResult<()>;
+    /// True if extended attributes are served (`-o xattr`). Without, the kernel is told so once and asks no more.
+    fn has_extended_attributes(&self) -> bool {
+        false
+    }
+    /// The value of an extended attribute; `None` where there is none of that name.
+    fn getxattr(&self, caller: &Caller, inode: u64, name: &OsStr) -> FsResult<Option<Bytes>> {
+        Ok(None)
+    }
     /// Figures of the volume.
     fn statfs(&self, inode: u64) -> FsResult<VolumeFigures>;
     /// The mount ends: commit everything, close the store.

@@ -11,13 +11,17 @@ mod lock_holder;
 mod logging;
 mod mount;
 mod mount_options;
+mod notify;
 mod output;
+mod pages;
 mod progress;
+mod roff;
 mod store;
 mod unmount;
 
 pub use error::{CliError, CliResult};
 pub use mount_options::MountOptions;
+pub use pages::manual_pages;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -25,7 +29,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// The name by which mount(8) calls us: `mount -t cellfs STORE DIR` runs `mount.cellfs STORE DIR -o OPTIONS`.
-const MOUNT_HELPER: &str = "mount.cellfs";
+/// The second is what `mount -t fuse.cellfs` looks for, the type that /proc/mounts shows.
+const MOUNT_HELPERS: [&str; 2] = ["mount.cellfs", "mount.fuse.cellfs"];
 
 #[derive(Parser)]
 #[command(
@@ -58,6 +63,9 @@ enum Command {
     Export(export::ExportCommand),
     #[command(name = "hfile")]
     HFile(hfile::HFileCommand),
+    Completion(pages::CompletionCommand),
+    #[command(hide = true)]
+    Pages(pages::PagesCommand),
 }
 
 /// Runs the command line of this process.
@@ -83,11 +91,16 @@ fn run(command: Command) -> CliResult<()> {
         Command::Import(command) => import::run(&command),
         Command::Export(command) => export::run(&command),
         Command::HFile(command) => hfile::run(&command),
+        Command::Completion(command) => pages::run_completion(&command),
+        Command::Pages(command) => pages::run_pages(&command),
     }
 }
 
 fn called_as_helper(arguments: &[OsString]) -> bool {
-    arguments.first().and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == MOUNT_HELPER)
+    arguments
+        .first()
+        .and_then(|program| Path::new(program).file_name())
+        .is_some_and(|name| MOUNT_HELPERS.iter().any(|helper| name == *helper))
 }
 
 /// clap's own words: help and version are no errors.

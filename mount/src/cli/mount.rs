@@ -2,7 +2,7 @@
 
 use super::error::{CliError, CliResult};
 use super::mount_options::{MountOptions, ResolvedOptions};
-use super::{daemon, hbase_root, logging, store};
+use super::{daemon, hbase_root, logging, notify, store};
 use crate::fs::{CellFs, FsOptions};
 use crate::fuse::{self, MountSettings, Mounted};
 use crate::invalidation::InvalidationQueue;
@@ -28,8 +28,19 @@ const LAST_CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 STORE is a directory. A missing or empty one becomes a new store; one that holds anything else is refused.
 The command returns once DIR is usable; the daemon stays in the background and logs to syslog.
 
-Options of -o: ro (write nothing at all), sync (every close is durable), allow_other, noexec, uid=N, gid=N,
-umask=OCTAL, family=NAME (what a new table gets; cf). Words of mount(8) and fstab are accepted.
+Options of -o:
+  ro           write nothing at all, for read-only media too
+  sync         every close is durable
+  allow_other  other users may enter, as modes and owners say (users need user_allow_other in /etc/fuse.conf)
+  xattr        serve user.cellfs.timestamp .key .versions .region .error, by name
+  uid=N gid=N  who owns what nobody has made; default: who mounts
+  umask=OCTAL  permission bits taken from all that is made, beside the maker's own
+  family=NAME  the family of a new table; default: cf
+  noexec       run no program from it
+Words of mount(8) and fstab are accepted.
+
+Signals: SIGTERM, SIGINT and SIGHUP unmount cleanly; a second one does not wait for open files.
+With NOTIFY_SOCKET set, as by a systemd unit of Type=notify, the service manager is told when DIR is usable.
 
 With --hbase-root the directory is a copy of an HBase cluster's root directory, or of its .hbase-snapshot and archive
 alone. Its tables and snapshots are shown, edits that only its logs have included, and nothing is written to it.
@@ -67,24 +78,49 @@ pub(super) struct MountCommand {
 
 /// What mount(8) calls (its section "External helpers"): -f is a mount in pretence there, -s passes over unknown options.
 #[derive(Parser)]
-#[command(name = "mount.cellfs", version, about = "The helper that `mount -t cellfs STORE DIR` runs")]
+#[command(
+    name = "mount.cellfs",
+    version,
+    about = "Mount a cellfs store, for mount(8)",
+    after_help = "\
+mount(8) runs it for `mount -t cellfs STORE DIR` and for lines of /etc/fstab. It is a link to cellfs, under
+the name mount.cellfs or mount.fuse.cellfs; the options of -o are those of `cellfs mount`. It returns once DIR
+is usable.
+
+Lines of /etc/fstab:
+  /srv/data  /mnt/data  cellfs  nofail                                      0 0
+  /srv/data  /mnt/data  cellfs  noauto,user                                 0 0
+  /srv/data  /mnt/data  cellfs  noauto,x-systemd.automount,nofail           0 0
+  /net/data  /mnt/data  cellfs  _netdev,ro,x-systemd.requires-mounts-for=/net  0 0
+
+Exit codes: 0 done, 1 failed (one line on stderr says why and what to do), 2 wrong usage."
+)]
 pub(super) struct HelperCommand {
+    /// The store directory
     store: PathBuf,
+    /// The directory to mount on
     #[arg(value_name = "DIR")]
     mount_point: PathBuf,
+    /// Pass over unknown options
     #[arg(short = 's')]
     sloppy: bool,
+    /// Check the command, mount nothing
     #[arg(short = 'f')]
     fake: bool,
+    /// Keep no record in /etc/mtab; none is kept anyway
     #[arg(short = 'n')]
     no_table: bool,
+    /// Say what is done
     #[arg(short = 'v', action = ArgAction::Count)]
     verbose: u8,
+    /// The mount namespace, which mount(8) has entered already
     #[arg(short = 'N', value_name = "NAMESPACE")]
     namespace: Option<OsString>,
-    #[arg(short = 'o', action = ArgAction::Append)]
+    /// Mount options, separated by commas
+    #[arg(short = 'o', value_name = "OPT,...", action = ArgAction::Append)]
     options: Vec<String>,
-    #[arg(short = 't')]
+    /// The type, cellfs or fuse.cellfs
+    #[arg(short = 't', value_name = "TYPE")]
     kind: Option<String>,
 }
 
@@ -129,7 +165,16 @@ pub(super) fn run(command: &MountCommand) -> CliResult<()> {
 
 pub(super) fn run_as_helper(command: &HelperCommand) -> CliResult<()> {
     let request = Request::new(&command.store, &command.mount_point, &command.options, command.sloppy, false)?;
-    if command.fake { Ok(()) } else { start_daemon(&request, &command.options, command.sloppy) }
+    if let Some(kind) = command.kind.as_deref().filter(|kind| !matches!(*kind, "cellfs" | "fuse.cellfs")) {
+        return Err(CliError::Usage(format!("{kind} is not mounted by mount.cellfs; the type is cellfs")));
+    }
+    if !command.fake {
+        start_daemon(&request, &command.options, command.sloppy)?;
+    }
+    if command.verbose > 0 {
+        println!("mount.cellfs: {} mounted on {}.", request.store.display(), request.settings.mount_point.display());
+    }
+    Ok(())
 }
 
 /// What can be judged at once is judged here, so that its message reaches the terminal without a detour.
@@ -176,6 +221,7 @@ fn serve(request: &Request, ready: impl FnOnce() -> std::io::Result<()>) -> CliR
         store::open(&request.store, &store::options(options.read_only, options.uid, options.gid, options.umask))?;
     let opened = Arc::new(opened);
     let served = mount_and_wait(request, &options, Arc::<Store>::clone(&opened), Vec::new(), signals, ready);
+    notify::stopping();
     close(opened, &request.store)?;
     served
 }
@@ -214,6 +260,7 @@ fn mount_and_wait(
         }
     };
     log::info!("{} is mounted on {}", request.store.display(), mounted.mount_point().display());
+    notify::ready(&format!("{} on {}", request.store.display(), mounted.mount_point().display()));
     if let Err(error) = ready() {
         log::warn!("whoever started the mount is gone ({error}); it ends");
         leave(mounted.mount_point());
@@ -236,6 +283,7 @@ fn fs_options(
         umask: options.umask,
         read_only: options.read_only,
         sync: options.sync,
+        xattr: options.xattr,
         cell_max,
         facts: vec![
             ("pid".to_owned(), std::process::id().to_string()),

@@ -11,6 +11,8 @@ pub struct MountOptions {
     pub sync: bool,
     /// Other users may enter.
     pub allow_other: bool,
+    /// Extended attributes are served.
+    pub xattr: bool,
     /// No program is run from the mount.
     pub no_exec: bool,
     /// Owner of what has none of its own.
@@ -28,6 +30,7 @@ pub struct MountOptions {
 pub(super) struct ResolvedOptions {
     pub(super) read_only: bool,
     pub(super) sync: bool,
+    pub(super) xattr: bool,
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) umask: u32,
@@ -75,7 +78,7 @@ const WITHOUT_EFFECT: [&str; 34] = [
 /// Words with a value, or with a prefix, that are for others.
 const PREFIXES_WITHOUT_EFFECT: [&str; 6] = ["x-", "X-", "comment=", "user=", "fsname=", "subtype="];
 
-const KNOWN: &str = "ro sync allow_other noexec uid=N gid=N umask=OCTAL family=NAME";
+const KNOWN: &str = "ro sync allow_other xattr noexec uid=N gid=N umask=OCTAL family=NAME";
 
 impl MountOptions {
     /// Reads comma-separated words; later ones win. With `sloppy` unknown words are passed over, as mount(8) -s wants it.
@@ -98,6 +101,7 @@ impl MountOptions {
         ResolvedOptions {
             read_only: self.read_only,
             sync: self.sync,
+            xattr: self.xattr,
             uid: self.uid.unwrap_or_else(|| rustix::process::geteuid().as_raw()),
             gid: self.gid.unwrap_or_else(|| rustix::process::getegid().as_raw()),
             umask: self.umask.unwrap_or(0),
@@ -110,6 +114,7 @@ impl MountOptions {
             "ro" => self.read_only = true,
             "sync" => self.sync = true,
             "allow_other" => self.allow_other = true,
+            "xattr" => self.xattr = true,
             "noexec" => self.no_exec = true,
             _ => return self.take_value(word),
         }
@@ -169,11 +174,12 @@ mod tests {
 
     #[test]
     fn our_words_are_taken_and_the_later_one_wins() {
-        let options = parse("ro,sync,allow_other,uid=5,gid=6,umask=027,family=info,noexec").expect("all known");
+        let options = parse("ro,sync,allow_other,xattr,uid=5,gid=6,umask=027,family=info,noexec").expect("all known");
         let expected = MountOptions {
             read_only: true,
             sync: true,
             allow_other: true,
+            xattr: true,
             no_exec: true,
             uid: Some(5),
             gid: Some(6),
@@ -194,7 +200,7 @@ mod tests {
 
     #[test]
     fn any_other_word_is_wrong_usage() {
-        for bad in ["readonly", "uid=root", "umask=8", "umask=1777", "family=", "family=a:b", "ro=1", "xattr"] {
+        for bad in ["readonly", "uid=root", "umask=8", "umask=1777", "family=", "family=a:b", "ro=1", "xattr=1"] {
             assert!(matches!(parse(bad), Err(CliError::Usage(_))), "{bad}");
         }
         assert!(MountOptions::parse(["readonly"], true).is_ok());

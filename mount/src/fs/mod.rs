@@ -25,6 +25,7 @@ pub mod state;
 mod tree;
 mod via;
 mod write;
+mod xattr;
 
 pub use state::{FsOptions, MountState};
 
@@ -246,6 +247,14 @@ impl Operations for CellFs {
 
     fn fsyncdir(&self, _caller: &Caller, _inode: u64, _handle: u64) -> FsResult<()> {
         Ok(self.admin.sync()?)
+    }
+
+    fn has_extended_attributes(&self) -> bool {
+        self.state.options.xattr
+    }
+
+    fn getxattr(&self, caller: &Caller, inode: u64, name: &OsStr) -> FsResult<Option<Bytes>> {
+        self.extended_attribute(caller, &*self.inode(inode)?, name.as_bytes())
     }
 
     fn statfs(&self, _inode: u64) -> FsResult<VolumeFigures> {

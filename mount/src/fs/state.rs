@@ -40,6 +40,8 @@ pub struct FsOptions {
     pub read_only: bool,
     /// Every close is durable: flushes wait for the disk.
     pub sync: bool,
+    /// Extended attributes are served.
+    pub xattr: bool,
     /// The largest value of a cell in bytes.
     pub cell_max: u64,
     /// Work that is due later is done by a thread; false in tests, which call [`MountState::bury_due`].
@@ -62,6 +64,7 @@ impl Default for FsOptions {
             umask: 0,
             read_only: false,
             sync: false,
+            xattr: false,
             cell_max: DEFAULT_CELL_MAX,
             background: true,
             facts: Vec::new(),

@@ -54,6 +54,10 @@ impl<F: Operations> Adapter<F> {
         self.workers.submit(Box::new(move || work(&server)));
     }
 
+    fn xattrs(&self) -> bool {
+        self.server.operations.has_extended_attributes()
+    }
+
     fn inode_waits(&self, inode: INodeNo) -> bool {
         self.server.operations.may_block(OperationKind::Inode(inode.0))
     }
@@ -82,6 +86,10 @@ impl<F: Operations> Filesystem for Adapter<F> {
             if config.add_capabilities(flag).is_err() {
                 log::info!("the kernel does not offer {flag:?}");
             }
+        }
+        // Otherwise the kernel would ask for security.capability before each write. Set-id bits of cells are never kept, so there is none to drop.
+        if self.xattrs() && config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2).is_err() {
+            log::info!("the kernel asks for extended attributes before each write");
         }
         // These answer Err with the nearest value allowed, which they do not set themselves.
         if let Err(nearest) = config.set_max_write(MAX_WRITE) {
@@ -416,7 +424,7 @@ impl<F: Operations> Filesystem for Adapter<F> {
         self.server.access(&question(request, "access", inode), execute, reply);
     }
 
-    // What follows is answered once: the kernel then stops asking and does without (xattr, poll, lseek), or falls back to plain
+    // Extended attributes are read-only, and there with `-o xattr` only. What follows is answered once: the kernel then stops asking and does without (xattr, poll, lseek), or falls back to plain
     // reads and writes (fallocate, copy_file_range).
 
     fn setxattr(
@@ -429,19 +437,27 @@ impl<F: Operations> Filesystem for Adapter<F> {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        reply.error(Errno::ENOSYS);
+        reply.error(if self.xattrs() { Errno::EOPNOTSUPP } else { Errno::ENOSYS });
     }
 
-    fn getxattr(&self, _request: &Request, _inode: INodeNo, _name: &OsStr, _size: u32, reply: ReplyXattr) {
-        reply.error(Errno::ENOSYS);
+    fn getxattr(&self, request: &Request, inode: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if !self.xattrs() {
+            return reply.error(Errno::ENOSYS);
+        }
+        let (question, name) = (question(request, "getxattr", inode), name.to_os_string());
+        self.on_worker(move |server| server.getxattr(&question, &name, size, reply));
     }
 
-    fn listxattr(&self, _request: &Request, _inode: INodeNo, _size: u32, reply: ReplyXattr) {
-        reply.error(Errno::ENOSYS);
+    fn listxattr(&self, _request: &Request, _inode: INodeNo, size: u32, reply: ReplyXattr) {
+        match (self.xattrs(), size) {
+            (false, _) => reply.error(Errno::ENOSYS),
+            (true, 0) => reply.size(0),
+            (true, _) => reply.data(&[]),
+        }
     }
 
     fn removexattr(&self, _request: &Request, _inode: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
+        reply.error(if self.xattrs() { Errno::EOPNOTSUPP } else { Errno::ENOSYS });
     }
 
     fn bmap(&self, _request: &Request, _inode: INodeNo, _block_size: u32, _index: u64, reply: ReplyBmap) {

@@ -153,6 +153,7 @@ fn attach_by_helper(settings: &MountSettings, mount_point: &Path) -> Result<Owne
     match device {
         Ok(Some(device)) if output.status.success() => Ok(device),
         Err(error) => Err(refused(format!("{HELPER}: {error}"))),
+        Ok(_) if said.contains("user_allow_other") => Err(MountError::AllowOtherRefused),
         Ok(_) if said.contains(DEVICE) && said.contains("not found") => Err(MountError::NoDevice),
         Ok(_) if said.contains("Permission denied") => Err(MountError::DeviceRefused),
         Ok(_) => Err(refused(said.to_owned())),

@@ -7,7 +7,7 @@ use crate::invalidation::InvalidationQueue;
 use crate::ops::{AttributeChanges, Caller, DirectorySink, FileKind, FsError, FsResult, Lifetime, Operations};
 use fuser::{
     Errno, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -260,6 +260,17 @@ impl<F: Operations> Server<F> {
     pub(super) fn fsyncdir(&self, question: &Question, handle: u64, reply: ReplyEmpty) {
         let done = self.ask(question, None, |operations, caller| operations.fsyncdir(caller, question.inode, handle));
         answer(done, reply);
+    }
+
+    /// A size of 0 asks for the length.
+    pub(super) fn getxattr(&self, question: &Question, name: &OsStr, size: u32, reply: ReplyXattr) {
+        match self.ask(question, Some(name), |operations, caller| operations.getxattr(caller, question.inode, name)) {
+            Ok(None) => reply.error(Errno::NO_XATTR),
+            Ok(Some(value)) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+            Ok(Some(value)) if value.len() > size as usize => reply.error(Errno::ERANGE),
+            Ok(Some(value)) => reply.data(&value),
+            Err(errno) => reply.error(errno),
+        }
     }
 
     pub(super) fn statfs(&self, question: &Question, reply: ReplyStatfs) {

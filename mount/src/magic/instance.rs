@@ -22,7 +22,7 @@ pub(super) const FILES: [(&str, InstanceFile); 8] = [
 ];
 
 /// `.help`: the tree in one screen.
-pub(super) const HELP: &str = "\
+pub const HELP: &str = "\
 cellfs: HBase's tables as directories. Names beginning with a dot are found, not listed.
 
 .help                        this text

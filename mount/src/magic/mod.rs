@@ -30,6 +30,7 @@ mod via;
 
 pub use file::{MagicFile, MagicOpened};
 pub use hooks::{Change, MountHooks};
+pub use instance::HELP;
 pub(crate) use node::put_scheme;
 pub use node::{CellAddress, ImportForm, InstanceFile, MagicNode, TableHandle};
 pub use scan::{ScanForm, ScanParts};
@@ -51,6 +52,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use typed::TypedFile;
 use versions::VersionFile;
+
+/// The text of a page of the guide.
+pub fn guide_page(name: &str) -> Option<&'static str> {
+    guide::page(name.as_bytes()).map(|(_, text)| text)
+}
 
 /// Nanoseconds of a millisecond.
 const MILLI: i64 = 1_000_000;

@@ -1,0 +1,225 @@
+//! Text to roff(7), the language of manual pages: plain text as it stands, and the little of Markdown that docs/ is written in.
+
+/// The head of a page.
+pub(super) fn title(name: &str, section: u8) -> String {
+    format!(
+        ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n.TH {} {section} \"\" \"cellfs {}\" cellfs\n",
+        escaped(name),
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// Text that is shown line by line as it stands.
+pub(super) fn verbatim(text: &str) -> String {
+    let mut out = String::from(".nf\n");
+    for line in text.lines() {
+        out.push_str(&guarded(&escaped(line)));
+        out.push('\n');
+    }
+    out.push_str(".fi\n");
+    out
+}
+
+/// A character that roff would take for its own is spelled out; what is not ASCII is named by its code point.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\e"),
+            '-' => out.push_str("\\-"),
+            '\'' => out.push_str("\\*(Aq"),
+            '`' => out.push_str("\\(ga"),
+            '^' => out.push_str("\\(ha"),
+            '~' => out.push_str("\\(ti"),
+            c if c.is_ascii() => out.push(c),
+            c => out.push_str(&format!("\\[u{:04X}]", u32::from(c))),
+        }
+    }
+    out
+}
+
+/// A line that begins like a request is kept from being one.
+fn guarded(line: &str) -> String {
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
+}
+
+/// The sections of a page of docs/, without its title.
+pub(super) fn from_markdown(text: &str) -> String {
+    let mut page = Page::default();
+    for line in text.lines() {
+        page.line(line);
+    }
+    page.end_paragraph();
+    page.out
+}
+
+#[derive(Default)]
+struct Page {
+    out: String,
+    paragraph: String,
+    /// What begins the paragraph under way: a request.
+    opening: String,
+    /// Inside a fenced block.
+    fenced: bool,
+    /// Inside a table.
+    table: bool,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        if line.starts_with("```") {
+            self.end_paragraph();
+            self.out.push_str(if self.fenced { ".fi\n.RE\n" } else { ".PP\n.RS 4\n.nf\n" });
+            self.fenced = !self.fenced;
+        } else if self.fenced {
+            self.out.push_str(&guarded(&escaped(line)));
+            self.out.push('\n');
+        } else if line.starts_with('|') {
+            self.row(line);
+        } else {
+            self.prose(line);
+        }
+    }
+
+    fn row(&mut self, line: &str) {
+        self.end_paragraph_before_table();
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        if cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':'))) {
+            return;
+        }
+        let mut cells = cells.into_iter();
+        let first = cells.next().unwrap_or_default();
+        let rest: Vec<String> = cells.filter(|cell| !cell.is_empty()).map(inline).collect();
+        self.out.push_str(&format!(".TP\n{}\n{}\n", guarded(&inline(first)), guarded(&rest.join("; "))));
+    }
+
+    fn end_paragraph_before_table(&mut self) {
+        if !self.table {
+            self.end_paragraph();
+            self.table = true;
+        }
+    }
+
+    fn prose(&mut self, line: &str) {
+        let trimmed = line.trim();
+        let item = trimmed.strip_prefix("* ").or_else(|| trimmed.strip_prefix("- "));
+        if trimmed.is_empty() {
+            self.end_paragraph();
+        } else if let Some(heading) = line.strip_prefix("## ") {
+            self.end_paragraph();
+            self.out.push_str(&format!(".SH {}\n", escaped(&heading.to_uppercase())));
+        } else if let Some(heading) = line.strip_prefix("### ") {
+            self.end_paragraph();
+            self.out.push_str(&format!(".SS {}\n", escaped(heading)));
+        } else if line.starts_with("# ") {
+            self.end_paragraph();
+        } else if let Some(item) = item {
+            self.begin(".IP \\(bu 3", item);
+        } else if let Some((number, item)) = numbered(trimmed) {
+            self.begin(&format!(".IP {number}. 4"), item);
+        } else {
+            self.add(trimmed);
+        }
+    }
+
+    fn begin(&mut self, opening: &str, text: &str) {
+        self.end_paragraph();
+        self.opening = opening.to_owned();
+        self.add(text);
+    }
+
+    fn add(&mut self, text: &str) {
+        if !self.paragraph.is_empty() {
+            self.paragraph.push(' ');
+        }
+        self.paragraph.push_str(text);
+    }
+
+    fn end_paragraph(&mut self) {
+        self.table = false;
+        let (opening, text) = (std::mem::take(&mut self.opening), std::mem::take(&mut self.paragraph));
+        if !text.is_empty() {
+            let opening = if opening.is_empty() { ".PP" } else { &opening };
+            self.out.push_str(&format!("{opening}\n{}\n", guarded(&inline(&text))));
+        }
+    }
+}
+
+fn numbered(line: &str) -> Option<(&str, &str)> {
+    let (number, item) = line.split_once(". ")?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some((number, item)).filter(|(number, _)| !number.is_empty())
+}
+
+/// `code`, **strong** and *stressed* words, and links, of which the text stays.
+fn inline(text: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 1 {
+            out.push_str(&format!("\\fB{}\\fR", escaped(part)));
+        } else {
+            out.push_str(&stressed(part));
+        }
+    }
+    out
+}
+
+fn stressed(text: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in text.split("**").enumerate() {
+        if index % 2 == 1 {
+            out.push_str(&format!("\\fB{}\\fR", escaped(&without_links(part))));
+            continue;
+        }
+        let stars = part.matches('*').count();
+        for (index, part) in part.split('*').enumerate() {
+            let part = escaped(&without_links(part));
+            match (index % 2 == 1 && stars.is_multiple_of(2), index > 0 && !stars.is_multiple_of(2)) {
+                (true, _) => out.push_str(&format!("\\fI{part}\\fR")),
+                (_, true) => out.push_str(&format!("*{part}")),
+                _ => out.push_str(&part),
+            }
+        }
+    }
+    out
+}
+
+fn without_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        out.push_str(before);
+        match after.split_once("](").and_then(|(shown, after)| Some((shown, after.split_once(')')?.1))) {
+            Some((shown, after)) => {
+                out.push_str(shown);
+                rest = after;
+            }
+            None => {
+                out.push('[');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_becomes_a_request() {
+        assert_eq!(verbatim(".help  'x' a\\b -f"), ".nf\n\\&.help  \\*(Aqx\\*(Aq a\\eb \\-f\n.fi\n");
+        assert_eq!(from_markdown(".schema is\na file"), ".PP\n\\&.schema is a file\n");
+    }
+
+    #[test]
+    fn markdown_becomes_sections_items_and_words() {
+        let page = from_markdown(
+            "# Title\n\n## The tree\n\nRead `.help`, **now**, *or* [later](x.md).\n\n* one\n  more\n* two: 2 * 3\n\n```\na\n.b\n```\n| a | b |\n|---|---|\n| `x` | y |\n1. first\n",
+        );
+        let expected = ".SH THE TREE\n.PP\nRead \\fB.help\\fR, \\fBnow\\fR, \\fIor\\fR later.\n.IP \\(bu 3\none more\n\
+            .IP \\(bu 3\ntwo: 2 * 3\n.PP\n.RS 4\n.nf\na\n\\&.b\n.fi\n.RE\n.TP\na\nb\n.TP\n\\fBx\\fR\ny\n.IP 1. 4\nfirst\n";
+        assert_eq!(page, expected);
+    }
+}
