@@ -21,7 +21,7 @@ const IN_A_ROOT_OF_ITS_OWN: &str = r#"
     cp "$OUT/cellfs.deb" "$OUT/root/cellfs.deb"
     chroot "$OUT/root" bash -euxo pipefail -c '
         export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-        dpkg --install /cellfs.deb
+        dpkg --no-triggers --install /cellfs.deb
         cellfs --version
         [ -L /sbin/mount.cellfs ]
         mkdir -p /srv/data /mnt/data
@@ -39,10 +39,10 @@ const IN_A_ROOT_OF_ITS_OWN: &str = r#"
             systemd-analyze verify /usr/lib/systemd/system/cellfs@.service
         fi
         [ "$(dpkg --verify cellfs | grep -vc " /usr/share/")" = 0 ]
-        dpkg --remove cellfs
-        if command -v cellfs; then exit 1; fi
+        dpkg --no-triggers --remove cellfs
+        [ ! -e /usr/bin/cellfs ]
         [ -e /etc/cellfs/mnt-data.conf ]
-        dpkg --purge cellfs
+        dpkg --no-triggers --purge cellfs
         [ ! -e /etc/cellfs ]
         [ ! -e /usr/lib/systemd/system/cellfs@.service ]
         [ -e /srv/data/CURRENT ]
