@@ -218,6 +218,12 @@ impl Opening {
         }
         let chosen = regions::choose(&found, meta);
         self.remarks.extend(chosen.remarks.into_iter().map(|remark| format!("{name}: {remark}")));
+        for (family, attributes) in &descriptor.families {
+            if attributes.metadata.get("IS_MOB").is_some_and(|mob| mob.eq_ignore_ascii_case("true")) {
+                let family = layout::text(family);
+                self.remarks.push(format!("{name}: values of {family} that are MOBs show as the names of their files"));
+            }
+        }
         let counters = Arc::new(HFileCounters::default());
         let tracked = is_tracked(&descriptor.metadata);
         let regions = chosen.regions.into_iter().map(|info| {
