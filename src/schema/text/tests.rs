@@ -207,7 +207,7 @@ fn complaints_name_the_line() {
             "[family.cf]\n[family.cf.types]\nage = \"integer\"\n",
             "line 3: there is no type integer: base64 bigdecimal bool",
         ),
-        ("[family.cf.types]\n\"%\" = \"int\"\n", "line 1: % spells no qualifier"),
+        ("[family.cf.types]\n\"%\" = \"int\"\n", "line 2: % spells no qualifier"),
         ("[family.cf.types]\nage = 1.5\n", "line 2: age takes"),
         ("[family.cf]\ntypes = 1\n", "line 2: types is a section"),
         (
