@@ -144,3 +144,21 @@ fn a_wholly_expired_file_is_left_out_of_compactions_by_new_version_behavior_too(
     let since = region.stores()[0].history_complete_since();
     assert!(since >= Some(1_000_981), "{since:?}");
 }
+
+#[test]
+fn young_markers_survive_compactions_where_the_family_says_so() {
+    let mut family = versions(1);
+    family.metadata.insert("hbase.hstore.time.to.purge.deletes".to_owned(), "1000".to_owned());
+    let world = world(family, None);
+    world
+        .table
+        .delete(Delete::row("r").marker(DeleteMarker::Family { family: "f".into(), time: WriteTime::Now }))
+        .unwrap();
+    world.store.major_compact_table(&name(), None).unwrap();
+    world.clock.set(1_001_000);
+    world.store.major_compact_table(&name(), None).unwrap();
+    assert_eq!(world.stored(), [1_000_000]);
+    world.clock.set(1_001_001);
+    world.store.major_compact_table(&name(), None).unwrap();
+    assert!(world.stored().is_empty());
+}

@@ -33,7 +33,7 @@ impl FamilyRules {
             ttl_millis: (descriptor.ttl_seconds != FOREVER).then(|| i64::from(descriptor.ttl_seconds) * 1000),
             keep_deleted: descriptor.keep_deleted_cells,
             new_version_behavior: descriptor.new_version_behavior,
-            time_to_purge_deletes: 0,
+            time_to_purge_deletes: descriptor.time_to_purge_deletes(),
             now,
         }
     }

@@ -47,7 +47,17 @@ impl CacheOnWrite {
     }
 }
 
+/// How long a delete marker outlives compactions (HBase `HStore.TIME_TO_PURGE_DELETES`), which HBase takes from a family's settings too.
+const TIME_TO_PURGE_DELETES: &str = "hbase.hstore.time.to.purge.deletes";
+
 impl ColumnFamilyDescriptor {
+    /// Markers younger than this, in milliseconds, survive every compaction; 0 unless the family's metadata has
+    /// `hbase.hstore.time.to.purge.deletes`.
+    pub fn time_to_purge_deletes(&self) -> i64 {
+        let set = self.metadata.get(TIME_TO_PURGE_DELETES);
+        set.and_then(|millis| millis.parse::<i64>().ok()).map_or(0, |millis| millis.max(0))
+    }
+
     /// The codec of what a compaction writes: COMPRESSION_COMPACT_MAJOR or _MINOR, else COMPRESSION_COMPACT, else COMPRESSION (HBase
     /// `getMajorCompactionCompressionType`, HBASE-25900).
     pub fn compaction_compression(&self, major: bool) -> Compression {

@@ -242,19 +242,17 @@ impl Subject {
 
     /// One answer per mutation. A batch with increments or appends is one record in HBase's region, of which no mutation sees another;
     /// HBase's clients cannot send such a batch, and `Table::batch` makes such mutations one by one.
-    pub fn batch(&mut self, mutations: Vec<Mutation>) -> Vec<Result<()>> {
+    pub fn batch(&mut self, mutations: Vec<Mutation>) -> Result<Vec<Result<()>>> {
         let simple = |mutation: &Mutation| matches!(mutation, Mutation::Put(_) | Mutation::Delete(_));
         if mutations.iter().all(simple) {
-            return self.table().batch(mutations).into_iter().map(|done| done.map(drop)).collect();
+            return Ok(self.table().batch(mutations).into_iter().map(|done| done.map(drop)).collect());
         }
         let (descriptor, limits) = (self.table().descriptor(), RegionConfig::default().limits);
         let checked: Vec<Result<()>> =
             mutations.iter().map(|mutation| check_mutation(&descriptor, &limits, mutation)).collect();
         let good = mutations.into_iter().zip(&checked).filter(|(_, check)| check.is_ok());
-        match self.batch_atomic(good.map(|(mutation, _)| mutation).collect()) {
-            Ok(()) => checked,
-            Err(error) => vec![Err(error)],
-        }
+        self.batch_atomic(good.map(|(mutation, _)| mutation).collect())?;
+        Ok(checked)
     }
 
     pub fn batch_atomic(&mut self, mutations: Vec<Mutation>) -> Result<()> {

@@ -346,7 +346,7 @@ impl Replay {
         let inside = mutations.into_iter().enumerate().filter(|(at, _)| !beyond.contains(at));
         let mut statuses: Vec<Value> = self
             .subject
-            .batch(inside.map(|(_, mutation)| mutation).collect())
+            .batch(inside.map(|(_, mutation)| mutation).collect())?
             .into_iter()
             .map(|answer| match answer {
                 Ok(()) => json!("SUCCESS"),

@@ -11,6 +11,9 @@ use std::fmt::Write;
 
 type Attributes = BTreeMap<String, String>;
 
+/// A setting that the engine takes from a family's metadata, as HBase does too.
+const TIME_TO_PURGE_DELETES: &str = "hbase.hstore.time.to.purge.deletes";
+
 /// What `create` and every `alter` since have said.
 #[derive(Clone, Default)]
 pub struct Schema {
@@ -55,6 +58,10 @@ impl Schema {
             extend(schema.families.entry(name.clone()).or_default(), attributes);
         }
         extend(&mut schema.table, &op["table"]);
+        if let Some(millis) = op["conf"].get(TIME_TO_PURGE_DELETES) {
+            let more = serde_json::json!({ TIME_TO_PURGE_DELETES: millis });
+            schema.families.values_mut().for_each(|family| extend(family, &more));
+        }
         schema
     }
 
@@ -114,6 +121,7 @@ pub fn configure(options: &mut StoreOptions, op: &Value) -> Parsed<()> {
             }
             "hbase.hstore.compaction.max" => region.compaction.max_files = number as usize,
             "hbase.hstore.blockingStoreFiles" => region.compaction.blocking_files = number as usize,
+            TIME_TO_PURGE_DELETES => {}
             _ => return Err(Parse::NotUnderstood(format!("the setting {key}"))),
         }
     }
