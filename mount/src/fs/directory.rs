@@ -7,7 +7,7 @@ use super::lookup::{cell_entry, row_scan};
 use super::scratch::ScratchPlace;
 use super::via::ViaSource;
 use super::{CellFs, refuse};
-use crate::magic::{CellAddress, MagicListing, MagicNode, TableHandle};
+use crate::magic::{CellAddress, MagicListing, MagicNode, ScanParts, TableHandle};
 use crate::names;
 use crate::ops::{Caller, DirectorySink, Entry, FileKind, FsResult, Lifetime};
 use bytes::Bytes;
@@ -61,6 +61,7 @@ enum Source {
     Cells(CellSource),
     Magic(MagicListing),
     Via(ViaSource),
+    Scanned(TableHandle, ScanParts, Box<dyn ResultScanner>),
 }
 
 /// Rows that hold cells, merged with those that are kept without any.
@@ -89,7 +90,8 @@ impl CellFs {
             return refuse(libc::ENOTDIR, "a cell is a file, not a directory");
         }
         let handle = self.handles.reserve();
-        let alias = inode.number != number || matches!(node, Node::Magic(MagicNode::ViaKeys(..)));
+        let alias =
+            inode.number != number || matches!(node, Node::Magic(MagicNode::ViaKeys(..) | MagicNode::ScanRows(..)));
         let directory = DirectoryHandle { inode: Arc::clone(inode), alias, listing: Mutex::default() };
         self.handles.insert(handle, Handle::Directory(directory));
         Ok(handle)
@@ -106,7 +108,8 @@ impl CellFs {
         let plus = plus && !directory.alias;
         let mut listing = directory.listing.lock();
         if offset == 0 || listing.cursor.is_none() || offset < listing.base {
-            *listing = Listing { cursor: Some(self.cursor(&directory.inode)?), base: 0, recent: VecDeque::new() };
+            *listing =
+                Listing { cursor: Some(self.cursor(caller, &directory.inode)?), base: 0, recent: VecDeque::new() };
         }
         let Listing { cursor: Some(cursor), base, recent } = &mut *listing else { return Ok(()) };
         let mut position = offset;
@@ -198,7 +201,7 @@ impl CellFs {
         shown
     }
 
-    fn cursor(&self, directory: &Inode) -> FsResult<Cursor> {
+    fn cursor(&self, caller: &Caller, directory: &Inode) -> FsResult<Cursor> {
         let node = directory.node();
         let mut first = VecDeque::from([
             Item::new(&b"."[..], node.clone(), FileKind::Directory),
@@ -241,6 +244,10 @@ impl CellFs {
                 Source::Cells(CellSource { table, row, scanner, part: VecDeque::new(), making, ended: false })
             }
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => Source::Via(self.list_via(&table, &scheme)?),
+            Node::Magic(MagicNode::ScanRows(table, parts)) => {
+                let scanner = self.magic.scan_rows(&table, &parts, caller, None)?;
+                Source::Scanned(table, parts, scanner)
+            }
             Node::Magic(magic) => Source::Magic(self.magic.list(&magic)?),
             Node::Via(..) => return refuse(libc::ESTALE, "not a directory of its own"),
             Node::Cell(_) | Node::Scratch(_) => return refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
@@ -257,7 +264,7 @@ impl CellFs {
                 Node::Namespace(id, name.as_str().into())
             }
             Node::Row(table, _) => Node::Table(table.clone()),
-            Node::Via(table, scheme, _) => Node::Magic(MagicNode::ViaKeys(table.clone(), scheme.clone())),
+            Node::Via(table, way, _) => Node::Magic(way.directory(table)),
             Node::Cell(cell) => Node::Row(cell.table.clone(), cell.row.clone()),
             Node::Magic(magic) => magic.table().map_or(Node::Root, |table| Node::Table(table.clone())),
             Node::Root | Node::Namespace(..) | Node::Scratch(_) => Node::Root,
@@ -302,6 +309,8 @@ impl CellFs {
             Source::Rows(rows) => self.next_row(rows),
             Source::Cells(cells) => self.next_cell(cells),
             Source::Via(keys) => Ok(keys.next()?.map(|(name, node)| Item::new(name, node, FileKind::Directory))),
+            Source::Scanned(table, parts, scanner) => Ok(Self::next_scanned(table, parts, scanner.as_mut())?
+                .map(|(name, node)| Item::new(name, node, FileKind::Directory))),
             Source::Magic(listing) => listing
                 .next()
                 .transpose()

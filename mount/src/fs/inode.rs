@@ -6,7 +6,7 @@
 
 use super::cells::CellState;
 use super::rows::RowFacts;
-use crate::magic::{CellAddress, MagicNode, TableHandle, put_scheme};
+use crate::magic::{CellAddress, MagicNode, ScanParts, TableHandle, put_scheme};
 use crate::ops::ROOT_INODE;
 use bytes::Bytes;
 use cellfs::types::KeyScheme;
@@ -16,6 +16,33 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Where else than in its table a row is found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// `.via/<scheme>/<logical key>`
+    Key(KeyScheme),
+    /// `.scan/<parts>/rows/<row>`
+    Scan(ScanParts),
+}
+
+impl Way {
+    /// The directory that the way leads through.
+    pub fn directory(&self, table: &TableHandle) -> MagicNode {
+        match self {
+            Way::Key(scheme) => MagicNode::ViaKeys(table.clone(), scheme.clone()),
+            Way::Scan(parts) => MagicNode::ScanRows(table.clone(), parts.clone()),
+        }
+    }
+
+    /// The row's key there; `None` for one that cannot be there.
+    pub fn key(&self, row: &Bytes) -> Option<Bytes> {
+        match self {
+            Way::Key(scheme) => scheme.logical(row),
+            Way::Scan(_) => Some(row.clone()),
+        }
+    }
+}
 
 /// What an inode is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +57,8 @@ pub enum Node {
     Row(TableHandle, Bytes),
     /// A cell.
     Cell(CellAddress),
-    /// A row under its logical key, `.via/<scheme>/<key>`: another directory that leads to the row's own inode.
-    Via(TableHandle, KeyScheme, Bytes),
+    /// A row on another way than its table: another directory that leads to the row's own inode.
+    Via(TableHandle, Way, Bytes),
     /// A scratch file, by its number in this mount.
     Scratch(u64),
     /// A dot name.
@@ -375,9 +402,12 @@ fn number_of(node: &Node) -> u64 {
             let row = xxh3_64_with_seed(&cell.row, seed(&cell.table, 4));
             xxh3_64_with_seed(&cell.qualifier, xxh3_64_with_seed(&cell.family, row))
         }
-        Node::Via(table, scheme, row) => {
+        Node::Via(table, way, row) => {
             let mut identity = Vec::with_capacity(64);
-            put_scheme(scheme, &mut identity);
+            match way {
+                Way::Key(scheme) => put_scheme(scheme, &mut identity),
+                Way::Scan(_) => way.directory(table).identity(&mut identity),
+            }
             xxh3_64_with_seed(row, xxh3_64_with_seed(&identity, seed(table, 7)))
         }
         Node::Scratch(number) => xxh3_64_with_seed(&number.to_be_bytes(), 5),

@@ -5,7 +5,7 @@ use super::inode::{InodeTable, Node};
 use super::rows::KeptRows;
 use super::scratch::{HiddenCells, ScratchFiles};
 use crate::invalidation::InvalidationQueue;
-use crate::magic::{CellAddress, Change, MagicNode, MountHooks, TableHandle};
+use crate::magic::{CellAddress, Change, MountHooks, TableHandle};
 use crate::names;
 use crate::ops::{Caller, FsError, Invalidation};
 use bytes::Bytes;
@@ -226,9 +226,9 @@ impl MountState {
                 text(&names::row_name(&cell.row)),
                 text(&names::cell_name(&cell.family, &cell.qualifier))
             ),
-            Node::Via(table, scheme, row) => {
-                let key = scheme.logical(row).map_or_else(String::new, |key| text(&names::row_name(&key)));
-                format!("{}/{key}", MagicNode::ViaKeys(table.clone(), scheme.clone()).path())
+            Node::Via(table, way, row) => {
+                let key = way.key(row).map_or_else(String::new, |key| text(&names::row_name(&key)));
+                format!("{}/{key}", way.directory(table).path())
             }
             Node::Scratch(number) => format!("(scratch file {number})"),
             Node::Magic(magic) => magic.path(),

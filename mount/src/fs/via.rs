@@ -4,9 +4,9 @@
 //! Cells are the same inodes on both ways. What changes on the one way is asked for again on the other: names below `.via` live no longer than the call
 //! that asked, and what is done there is taken back from the kernel's memory of the row's own place.
 
-use super::inode::{Inode, Node};
+use super::inode::{Inode, Node, Way};
 use super::{CellFs, refuse};
-use crate::magic::TableHandle;
+use crate::magic::{ScanParts, TableHandle};
 use crate::names::{self, RowName};
 use crate::ops::{Attributes, Caller, Entry, FsError, FsResult, Invalidation, Lifetime};
 use bytes::Bytes;
@@ -59,14 +59,44 @@ impl CellFs {
             _ => error,
         })?;
         match self.lookup_row(table, &names::row_name(&row))? {
-            Some(entry) => Ok(Some(self.via_entry(table, scheme, row, entry))),
+            Some(entry) => Ok(Some(self.via_entry(table, Way::Key(scheme.clone()), row, entry))),
             None => Err(FsError::not_found()),
         }
     }
 
+    /// A row among those of a scan: one that has a cell for it, whatever `limit=` and `sample=` leave of its rows.
+    pub(super) fn lookup_scanned(
+        &self,
+        caller: &Caller,
+        table: &TableHandle,
+        parts: &ScanParts,
+        name: &[u8],
+    ) -> FsResult<Option<Entry>> {
+        let row = self.resolve_row(table, name)?.ok_or_else(FsError::not_found)?;
+        if self.magic.scan_rows(table, parts, caller, Some(&row))?.next()?.is_none() {
+            return Err(FsError::not_found());
+        }
+        match self.lookup_row(table, name)? {
+            Some(entry) => Ok(Some(self.via_entry(table, Way::Scan(parts.clone()), row, entry))),
+            None => Err(FsError::not_found()),
+        }
+    }
+
+    /// The next row of a scan.
+    pub(super) fn next_scanned(
+        table: &TableHandle,
+        parts: &ScanParts,
+        scanner: &mut dyn ResultScanner,
+    ) -> FsResult<Option<(Bytes, Node)>> {
+        let Some(found) = scanner.next()? else { return Ok(None) };
+        let row = Bytes::copy_from_slice(found.row());
+        let name = Bytes::from(names::row_name(&row).into_owned());
+        Ok(Some((name, Node::Via(table.clone(), Way::Scan(parts.clone()), row))))
+    }
+
     /// Another directory of the row that `entry` refers to; it takes over the reference.
-    fn via_entry(&self, table: &TableHandle, scheme: &KeyScheme, row: Bytes, entry: Entry) -> Entry {
-        let via = Node::Via(table.clone(), scheme.clone(), row.clone());
+    fn via_entry(&self, table: &TableHandle, way: Way, row: Bytes, entry: Entry) -> Entry {
+        let via = Node::Via(table.clone(), way, row.clone());
         let inode = self.state.inodes.reference_via(via, Node::Row(table.clone(), row));
         self.state.inodes.forget(entry.attributes.inode, 1);
         let attributes = Attributes { inode: inode.number, ..entry.attributes };
@@ -88,7 +118,7 @@ impl CellFs {
         self.state.inodes.forget(parent.number, 1);
         let entry = made?;
         self.row_name_changed(table, &row);
-        Ok(self.via_entry(table, scheme, row, entry))
+        Ok(self.via_entry(table, Way::Key(scheme.clone()), row, entry))
     }
 
     pub(super) fn remove_row_via(&self, table: &TableHandle, scheme: &KeyScheme, name: &[u8]) -> FsResult<()> {
@@ -207,6 +237,6 @@ impl ViaSource {
             range.advance(&self.scheme)?;
         }
         let name = Bytes::from(names::row_name(&first.logical).into_owned());
-        Ok(Some((name, Node::Via(self.table.clone(), self.scheme.clone(), first.stored))))
+        Ok(Some((name, Node::Via(self.table.clone(), Way::Key(self.scheme.clone()), first.stored))))
     }
 }

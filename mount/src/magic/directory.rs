@@ -99,6 +99,10 @@ impl Magic {
 
     fn lookup_scan(&self, table: &TableHandle, parts: &ScanParts, name: &[u8]) -> FsResult<Option<MagicNode>> {
         let (descriptor, now) = (table.0.descriptor(), self.hooks.now_millis());
+        if name == b"rows" {
+            parts.parse(&descriptor, now)?.check_rows()?;
+            return Ok(Some(MagicNode::ScanRows(table.clone(), parts.clone())));
+        }
         let Some(form) = ScanForm::of_name(name) else {
             let parts = parts.with(name);
             parts.parse(&descriptor, now)?;
@@ -140,7 +144,13 @@ impl Magic {
                 let entry = |(name, form): &(&str, ScanForm)| {
                     ((*name).to_owned(), MagicNode::ScanStream(table.clone(), parts.clone(), *form))
                 };
-                usable.map(entry).collect()
+                let mut all: Vec<_> = usable.map(entry).collect();
+                if request.check_rows().is_ok() {
+                    let rows = MagicNode::ScanRows(table.clone(), parts.clone());
+                    all.push(("rows".to_owned(), rows));
+                    all.sort_by(|a, b| a.0.cmp(&b.0));
+                }
+                all
             }
             MagicNode::Import(table) => {
                 let forms = ImportForm::ALL

@@ -39,7 +39,7 @@ pub use time::parse_time;
 use crate::ops::{Caller, FileKind, FsError, FsResult};
 use access::Viewer;
 use bytes::Bytes;
-use cellfs::client::{Admin, RegionInfo, Table};
+use cellfs::client::{Admin, RegionInfo, ResultScanner, Table};
 use config::ConfigFile;
 use ctl::{CtlFile, VerbProgress};
 use file::{TextFile, for_writing};
@@ -227,6 +227,7 @@ impl Magic {
             | MagicNode::Regions(_)
             | MagicNode::Region(..)
             | MagicNode::Scan(..)
+            | MagicNode::ScanRows(..)
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
@@ -240,6 +241,21 @@ impl Magic {
 
     fn viewer(&self, table: &TableHandle, caller: &Caller) -> FsResult<Option<Viewer>> {
         Ok(Viewer::new(table, &self.store.table_attributes(&table.0.name())?, caller))
+    }
+
+    /// The rows of `rows/` below a `.scan` path, or only `one` if it is among them: a result for each, with its key.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn scan_rows(
+        &self,
+        table: &TableHandle,
+        parts: &ScanParts,
+        caller: &Caller,
+        one: Option<&Bytes>,
+    ) -> FsResult<Box<dyn ResultScanner>> {
+        let request = parts.parse(&table.0.descriptor(), self.hooks.now_millis())?;
+        request.rows(&table.0, &self.hooks, self.viewer(table, caller)?, one)
     }
 
     fn region(&self, table: &TableHandle, encoded_name: &[u8]) -> FsResult<Option<RegionInfo>> {

@@ -139,6 +139,8 @@ pub enum MagicNode {
     RegionStats(TableHandle, String),
     /// `<table>/.scan/`, and below it each directory that one more `k=v` makes.
     Scan(TableHandle, ScanParts),
+    /// `rows/` at the end of a `.scan` path: its rows are the file system's.
+    ScanRows(TableHandle, ScanParts),
     /// The stream at the end of a `.scan` path.
     ScanStream(TableHandle, ScanParts, ScanForm),
     /// `<table>/.import/`
@@ -184,6 +186,7 @@ impl MagicNode {
             | MagicNode::Regions(_)
             | MagicNode::Region(..)
             | MagicNode::Scan(..)
+            | MagicNode::ScanRows(..)
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
@@ -229,6 +232,7 @@ impl MagicNode {
             | MagicNode::Region(table, _)
             | MagicNode::RegionStats(table, _)
             | MagicNode::Scan(table, _)
+            | MagicNode::ScanRows(table, _)
             | MagicNode::ScanStream(table, ..)
             | MagicNode::Import(table)
             | MagicNode::ImportStream(table, _)
@@ -260,7 +264,7 @@ impl MagicNode {
             MagicNode::GuidePage(name) => out.put_slice(name.as_bytes()),
             MagicNode::NamespaceSchema(name) | MagicNode::NamespaceStats(name) => out.put_slice(name.as_bytes()),
             MagicNode::Region(_, name) | MagicNode::RegionStats(_, name) => out.put_slice(name.as_bytes()),
-            MagicNode::Scan(_, parts) => parts.identity(out),
+            MagicNode::Scan(_, parts) | MagicNode::ScanRows(_, parts) => parts.identity(out),
             MagicNode::ScanStream(_, parts, form) => {
                 out.put_u8(*form as u8);
                 parts.identity(out);
@@ -314,6 +318,7 @@ impl MagicNode {
             MagicNode::RegionStats(..) => 11,
             MagicNode::Scan(..) => 12,
             MagicNode::ScanStream(..) => 13,
+            MagicNode::ScanRows(..) => 24,
             MagicNode::Import(_) => 14,
             MagicNode::ImportStream(..) => 15,
             MagicNode::ImportErrors(_) => 16,

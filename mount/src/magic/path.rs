@@ -29,6 +29,7 @@ impl MagicNode {
             MagicNode::Region(table, region) => of_table(table, &format!(".regions/{region}")),
             MagicNode::RegionStats(table, region) => of_table(table, &format!(".regions/{region}/stats")),
             MagicNode::Scan(table, parts) => of_table(table, &scan(parts)),
+            MagicNode::ScanRows(table, parts) => of_table(table, &format!("{}/rows", scan(parts))),
             MagicNode::ScanStream(table, parts, form) => {
                 let name = ScanForm::ALL.iter().find(|(_, known)| known == form).map_or("", |(name, _)| name);
                 of_table(table, &format!("{}/{name}", scan(parts)))

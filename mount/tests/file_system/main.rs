@@ -9,6 +9,7 @@ mod differential;
 mod listing;
 mod names;
 mod rename;
+mod scan_rows;
 mod scratch;
 mod tree;
 mod versions;

@@ -58,8 +58,12 @@ fn rows_in_every_form() {
         world.read_bytes(".scan/columns=d:y,cf:x/csv").unwrap(),
         b"row,d:y,cf:x\na,\xff,2\nb\x00,tab\there,\nb/c,,\"with,comma\"\n"
     );
-    assert_eq!(world.list(".scan"), ["agg", "cells", "count", "jsonl", "keys"]);
-    assert_eq!(world.list(".scan/columns=d:y/limit=1"), ["agg", "cells", "count", "csv", "jsonl", "keys", "tsv"]);
+    assert_eq!(world.list(".scan"), ["agg", "cells", "count", "jsonl", "keys", "rows"]);
+    assert_eq!(
+        world.list(".scan/columns=d:y/limit=1"),
+        ["agg", "cells", "count", "csv", "jsonl", "keys", "rows", "tsv"]
+    );
+    assert_eq!(world.find(".scan/raw=1/rows").unwrap_err().errno, libc::EINVAL);
     assert_eq!(world.errno(".scan/tsv"), libc::ENOENT);
     assert_eq!(world.errno(".scan/columns=cf:/csv"), libc::ENOENT);
     assert_eq!(world.errno(".scan/nonsense=1/keys"), libc::ENOENT);

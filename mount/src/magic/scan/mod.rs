@@ -3,6 +3,7 @@
 mod aggregate;
 mod condition;
 mod parts;
+mod rows;
 mod sample;
 mod stream;
 mod visible;

@@ -49,7 +49,7 @@ impl ScanForm {
 
 /// What the keys of parts are, for a person who has mistaken one.
 const KEYS: &str = "start= stop= upto= prefix= limit= reverse=1 columns= versions= time=A..B raw=1 where=cf:a=VALUE \
-                    filter= sample=, for agg also sum=cf:x group=, then one of keys count agg jsonl cells tsv csv";
+                    filter= sample=, for agg also sum=cf:x group=, then one of rows keys count agg jsonl cells tsv csv";
 
 /// The `k=v` parts of a path, as they were spelled, in the order they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -367,7 +367,7 @@ mod tests {
     fn what_is_unknown_is_enoent_and_says_what_there_is() {
         let cases = [
             ("startt=a", "start= stop="),
-            ("nonsense", "keys count"),
+            ("nonsense", "rows keys count"),
             ("limit=x", "takes a number"),
             ("limit=+1", "takes a number"),
             ("limit=", "takes a number"),
