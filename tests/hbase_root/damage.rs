@@ -144,3 +144,40 @@ fn nothing_is_written() {
     drop(root);
     assert_eq!(files_below(directory.path()), before);
 }
+
+/// Small files that say what there is, each damaged at some bytes: whatever is shown then, nothing ends the reader.
+#[test]
+fn damaged_descriptions_are_survived() {
+    let Some(shared) = shared("rootdir") else { return };
+    let directory = unpack(&shared.join("flushed.tar.zst"));
+    let describes = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let below = |part: &str| path.to_string_lossy().contains(part);
+        (below("/shop/halves/") || below("/shop/tracked/") || below("/.hbase-snapshot/gone_v1/"))
+            && fs::metadata(path).unwrap().len() < 5000
+            && (name.starts_with('.') || name.starts_with('f') || name.contains('.') || below(".snap"))
+    };
+    let victims: Vec<_> = files_below(directory.path()).into_iter().filter(describes).collect();
+    assert!(victims.len() >= 8, "{victims:?}");
+    for (number, victim) in victims.iter().enumerate() {
+        let bytes = fs::read(victim).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        for at in [number % bytes.len(), bytes.len() / 2, bytes.len() - 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (number % 8);
+            fs::write(victim, damaged).unwrap();
+            let root = open(directory.path());
+            for name in ["shop:halves", "shop:tracked"] {
+                if let Ok(table) = root.table(&TableName::parse(name).unwrap()) {
+                    let _ = dump(table.as_ref(), true);
+                }
+            }
+            if let Ok(table) = root.open_snapshot(&TableName::parse("shop:gone").unwrap(), b"gone_v1") {
+                let _ = dump(table.as_ref(), true);
+            }
+        }
+        fs::write(victim, &bytes).unwrap();
+    }
+}

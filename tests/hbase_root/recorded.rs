@@ -41,10 +41,10 @@ fn table_of(root: &HBaseRoot, stem: &str, expected: &Path) -> std::sync::Arc<dyn
     root.table(&TableName::new(namespace, name).unwrap()).unwrap_or_else(|error| panic!("{stem}: {error}"))
 }
 
-/// Compares all dumps below `dumps`.
-fn compare_dumps(root: &HBaseRoot, dumps: &Path, expected: &Path) -> usize {
+/// Compares all dumps below `dumps` whose names begin so.
+fn compare_dumps(root: &HBaseRoot, dumps: &Path, expected: &Path, begin: &str) -> usize {
     let mut compared = 0;
-    for (stem, path) in named(dumps, ".jsonl") {
+    for (stem, path) in named(dumps, ".jsonl").into_iter().filter(|(stem, _)| stem.starts_with(begin)) {
         let (stem, raw) = match stem.strip_suffix(".raw") {
             Some(stem) => (stem.to_owned(), true),
             None => (stem, false),
@@ -217,7 +217,10 @@ fn compare(archive: &Path) {
     assert_eq!(root.report().logs_not_read, 0, "{:?}", root.report());
     let replayed = expected.join("replayed");
     let dumps = if replayed.is_dir() { &replayed } else { &expected };
-    let compared = compare_dumps(&root, dumps, &expected);
+    let mut compared = compare_dumps(&root, dumps, &expected, "");
+    if replayed.is_dir() {
+        compared += compare_dumps(&root, &expected, &expected, "snapshot.");
+    }
     for (stem, path) in named(&expected, ".schema.json") {
         compare_schema(&root, &stem, &path, &expected);
     }
@@ -225,7 +228,7 @@ fn compare(archive: &Path) {
     assert!(compared > 0, "{}", archive.display());
     if replayed.is_dir() {
         remove_table_logs(&directory.path().join("WALs"));
-        compare_dumps(&open(directory.path()), &expected.join("unreplayed"), &expected);
+        compare_dumps(&open(directory.path()), &expected.join("unreplayed"), &expected, "");
     }
 }
 

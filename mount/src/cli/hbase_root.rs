@@ -5,10 +5,12 @@ use super::mount_options::ResolvedOptions;
 use cellfs::Error;
 use cellfs::client::TableAttributes;
 use cellfs::hbase_root::{HBaseRoot, HBaseRootOptions};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::path::Path;
 
 /// Opens the root directory; what it holds belongs to who mounts.
 pub(super) fn open(root: &Path, options: &ResolvedOptions) -> CliResult<HBaseRoot> {
+    allow_many_files();
     let attributes = TableAttributes {
         mode: 0o555 & !options.umask,
         uid: options.uid,
@@ -18,6 +20,15 @@ pub(super) fn open(root: &Path, options: &ResolvedOptions) -> CliResult<HBaseRoo
     };
     HBaseRoot::open(root, &HBaseRootOptions { attributes, ..HBaseRootOptions::default() })
         .map_err(|error| explain(&error))
+}
+
+/// A cluster's root directory has more store files than a process may usually have open (1024).
+fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        log::warn!("the limit of open files stays as it is: {error}");
+    }
 }
 
 /// Says what to do. Nothing is ever repaired here: the directory is somebody's backup.
