@@ -178,6 +178,14 @@ const A_USERS_DAY: &str = r#"
     nobody '../cellfs mount store m -o allow_other'
     [ "$(cat m/default/t/r/cf:a)" = x ]
     nobody '../cellfs unmount m'
+
+    # A line of fstab with `user` lets mount(8) do the same.
+    mount -t tmpfs none /usr/sbin
+    ln -s "$OUT/cellfs" /usr/sbin/mount.cellfs
+    echo "$OUT/home/store $OUT/home/m cellfs noauto,user 0 0" > "$OUT/fstab"
+    mount --bind "$OUT/fstab" /etc/fstab
+    nobody "mount $OUT/home/m; cat m/default/t/r/cf:a; umount $OUT/home/m"
+    if mountpoint -q m; then exit 1; fi
 "#;
 
 #[test]
