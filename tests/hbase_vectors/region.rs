@@ -421,12 +421,18 @@ impl Subject {
     pub fn has_blocks(&self, family: &[u8]) -> Result<bool> {
         let stores = self.region()?.stores();
         let store = stores.iter().find(|store| store.family() == family);
-        Ok(store.is_some_and(|store| {
-            store.files().iter().any(|view| {
-                let info = view.file.reader().info();
-                info.key_bytes + info.value_bytes > 512
-            })
-        }))
+        for view in store.iter().flat_map(|store| store.files().as_slice().to_vec()) {
+            let blocks = view.file.reader().describe()?.blocks;
+            let data = ["DATA", "ENCODED_DATA"]
+                .iter()
+                .filter_map(|kind| blocks.get(*kind))
+                .map(|count| count.count)
+                .sum::<u64>();
+            if data > 1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
