@@ -18,20 +18,28 @@ mod replay;
 mod schema;
 
 use region::SETTINGS;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+/// The shared scripts, and those kept beside this file: filters where a first version of the engine differed.
 fn scripts() -> Vec<(String, String)> {
     let shared = std::env::var_os("CELLFS_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let Ok(entries) = std::fs::read_dir(shared.join("vectors")) else {
+    let mut paths = scripts_of(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hbase_vectors/recorded"));
+    let shared = shared.join("vectors");
+    if shared.is_dir() {
+        paths.extend(scripts_of(&shared));
+    } else {
         assert!(std::env::var_os("CELLFS_REQUIRE_JUDGE").is_none(), "no vectors in {}", shared.display());
-        eprintln!("no vectors in {}: nothing is replayed", shared.display());
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    paths.sort();
+        eprintln!("no vectors in {}: those are not replayed", shared.display());
+    }
     let name = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
     paths.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+fn scripts_of(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    paths.sort();
+    paths
 }
 
 /// Replays every script in one setting; fails with the first difference of each.

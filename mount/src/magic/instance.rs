@@ -36,8 +36,8 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
     .stats .regions/N/stats  figures, a line each
     .health                  OK and WARN lines: what to look at, what to do
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
-                             where filter sample sum group; FORM: rows/ keys count agg jsonl cells tsv csv
-                             FORM: keys count jsonl cells tsv csv
+                             where filter sample, for agg also sum group
+                             FORM: rows/ keys count agg jsonl cells tsv csv
     .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
     .via/SCHEME/KEY/         a row by its logical key: reverse md5-4 salt-16 long hex revts ...
     ROW/                     mkdir, or write a cell into it; rm -r deletes
