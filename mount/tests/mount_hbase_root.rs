@@ -27,6 +27,13 @@ fn unpacked(name: &str) -> Option<Place> {
     Some(place)
 }
 
+/// Where the recorded dumps of flushed.tar.zst are.
+fn expected() -> PathBuf {
+    let base = std::env::var_os("CELLFS_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
+    base.join("rootdir/flushed.expected")
+}
+
 #[test]
 fn tables_are_looked_into_and_nothing_is_written() {
     if !support::can_mount() {
@@ -47,6 +54,28 @@ fn tables_are_looked_into_and_nothing_is_written() {
     assert!(place.sh("cat shop/.schema").contains("owner = \"the shop\""));
     assert_eq!(place.sh("cat default/plain/a%2Fb/cf:q:r"), "0");
     assert!(place.sh("ls hbase/meta").contains("shop:orders,"), "found, not listed");
+    assert_eq!(
+        place.sh("ls shop/changed/.snap shop/orders/.snap"),
+        "shop/changed/.snap:\nchanged_v1\n\nshop/orders/.snap:\norders_v1\n"
+    );
+    assert_eq!(place.sh("ls -A shop/merged/.snap shop/gone"), "shop/gone:\n.schema\n\nshop/merged/.snap:\n");
+    assert_eq!(place.sh("cat shop/changed/row000/f:q0"), "after the snapshot");
+    assert!(
+        place.sh("cat shop/changed/.snap/changed_v1/row000/f:q0").starts_with("0:")
+            || place.sh("cat shop/changed/.snap/changed_v1/row000/f:q0").starts_with("1:")
+    );
+    let recorded = "wc -l < \"$EXPECTED/snapshot.gone_v1.raw.jsonl\"";
+    let cells = "cat shop/gone/.snap/gone_v1/.scan/raw=1/versions=all/cells | wc -l";
+    assert_eq!(place.sh(cells), place.sh(&recorded.replace("$EXPECTED", &expected().to_string_lossy())));
+    assert!(place.sh("cat shop/gone/.snap/gone_v1/.schema").contains("[family.g]"));
+    assert!(
+        place
+            .sh("find shop/changed/.snap/changed_v1 -type f | wc -l")
+            .trim()
+            .parse::<u32>()
+            .is_ok_and(|files| files > 200)
+    );
+    assert!(!place.try_sh("ls shop/changed/.snap/none").status.success());
     let status = place.sh("cat .cellfs/status");
     for line in ["state read-only", "logs_not_read 0", "disabled shop:off"] {
         assert!(status.lines().any(|have| have == line), "{line} in {status}");

@@ -244,6 +244,10 @@ impl CellFs {
                 Source::Cells(CellSource { table, row, scanner, part: VecDeque::new(), making, ended: false })
             }
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => Source::Via(self.list_via(&table, &scheme)?),
+            Node::Magic(MagicNode::Snapshots(table)) => {
+                let snapshots = self.list_snapshots(&table)?.into_iter();
+                Source::Names(snapshots.map(|(name, node)| Item::new(name, node, FileKind::Directory)).collect())
+            }
             Node::Magic(MagicNode::ScanRows(table, parts)) => {
                 let scanner = self.magic.scan_rows(&table, &parts, caller, None)?;
                 Source::Scanned(table, parts, scanner)
@@ -258,6 +262,9 @@ impl CellFs {
     /// What `..` leads to, as far as the node says it.
     fn parent_of(&self, node: &Node) -> FsResult<Node> {
         Ok(match node {
+            Node::Table(table) if !table.is_live() => {
+                Node::Magic(MagicNode::Snapshots(TableHandle(self.admin.table(&table.0.name())?)))
+            }
             Node::Table(table) => {
                 let name = table.0.name().namespace;
                 let (id, _, _) = self.admin.namespace(&name)?;

@@ -69,6 +69,7 @@ impl CellFs {
                 None => self.lookup_scratch(caller, &ScratchPlace { table: table.id(), row: Some(row) }, name),
             },
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.lookup_via(&table, &scheme, name),
+            Node::Magic(MagicNode::Snapshots(table)) => self.lookup_snapshot(&table, name),
             Node::Magic(MagicNode::ScanRows(table, parts)) => self.lookup_scanned(caller, &table, &parts, name),
             Node::Via(..) => refuse(libc::ESTALE, "not a directory of its own"),
             Node::Magic(magic) => match self.magic.lookup(&Place::Magic(&magic), name)? {

@@ -21,6 +21,7 @@ mod rename_row;
 pub mod rows;
 pub mod scratch;
 mod setattr;
+mod snapshots;
 pub mod state;
 mod tree;
 mod via;

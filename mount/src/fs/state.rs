@@ -211,18 +211,14 @@ impl MountState {
     /// The path of a node from the mount's root, for error lines.
     pub fn path_of(&self, node: &Node) -> String {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        let table_path = |table: &TableHandle| {
-            let name = table.0.name();
-            format!("/{}/{}", name.namespace, name.qualifier)
-        };
         match node {
             Node::Root => "/".into(),
             Node::Namespace(_, name) => format!("/{name}"),
-            Node::Table(table) => table_path(table),
-            Node::Row(table, row) => format!("{}/{}", table_path(table), text(&names::row_name(row))),
+            Node::Table(table) => table.path(),
+            Node::Row(table, row) => format!("{}/{}", table.path(), text(&names::row_name(row))),
             Node::Cell(cell) => format!(
                 "{}/{}/{}",
-                table_path(&cell.table),
+                cell.table.path(),
                 text(&names::row_name(&cell.row)),
                 text(&names::cell_name(&cell.family, &cell.qualifier))
             ),

@@ -36,6 +36,7 @@ impl Magic {
                     b".regions" => Some(MagicNode::Regions(table)),
                     b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
                     b".import" => Some(MagicNode::Import(table)),
+                    b".snap" if table.is_live() => Some(MagicNode::Snapshots(table)),
                     b".via" => Some(MagicNode::Via(table)),
                     _ => None,
                 }

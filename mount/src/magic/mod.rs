@@ -231,6 +231,7 @@ impl Magic {
             | MagicNode::Import(_)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
+            | MagicNode::Snapshots(_)
             | MagicNode::Via(_)
             | MagicNode::ViaPrefixes(_)
             | MagicNode::ViaKeys(..)

@@ -169,6 +169,8 @@ pub enum MagicNode {
     ViaPrefixes(TableHandle),
     /// `<table>/.via/<scheme>/`, `<table>/.via/revts/<prefix>/`: its rows are the file system's.
     ViaKeys(TableHandle, KeyScheme),
+    /// `<table>/.snap/`: the tables below it are the file system's.
+    Snapshots(TableHandle),
     /// `<row>/.as/`
     As(TableHandle, Bytes),
     /// `<row>/.as/<type>/`
@@ -193,6 +195,7 @@ impl MagicNode {
             | MagicNode::Via(_)
             | MagicNode::ViaPrefixes(_)
             | MagicNode::ViaKeys(..)
+            | MagicNode::Snapshots(_)
             | MagicNode::As(..)
             | MagicNode::AsType(..) => FileKind::Directory,
             _ => FileKind::Regular,
@@ -244,6 +247,7 @@ impl MagicNode {
             | MagicNode::Via(table)
             | MagicNode::ViaPrefixes(table)
             | MagicNode::ViaKeys(table, _)
+            | MagicNode::Snapshots(table)
             | MagicNode::As(table, _)
             | MagicNode::AsType(table, ..) => Some(table),
             MagicNode::CellVersions(cell)
@@ -298,7 +302,8 @@ impl MagicNode {
             | MagicNode::ImportErrors(_)
             | MagicNode::ImportLast(_)
             | MagicNode::Via(_)
-            | MagicNode::ViaPrefixes(_) => {}
+            | MagicNode::ViaPrefixes(_)
+            | MagicNode::Snapshots(_) => {}
         }
     }
 
@@ -329,6 +334,7 @@ impl MagicNode {
             MagicNode::CellVersions(_) => 21,
             MagicNode::Version(..) => 22,
             MagicNode::VersionMarker(..) => 23,
+            MagicNode::Snapshots(_) => 60,
             MagicNode::Via(_) => 43,
             MagicNode::ViaPrefixes(_) => 44,
             MagicNode::ViaKeys(..) => 45,

@@ -5,6 +5,7 @@ use super::node::{CellAddress, ImportForm, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
 use crate::names;
 use bytes::Bytes;
+use cellfs::client::TableView;
 use cellfs::types::KeyScheme;
 
 impl MagicNode {
@@ -44,6 +45,7 @@ impl MagicNode {
             MagicNode::CellVersions(cell) => versions_of(cell),
             MagicNode::Version(cell, timestamp) => format!("{}/{timestamp}", versions_of(cell)),
             MagicNode::VersionMarker(cell, timestamp) => format!("{}/{timestamp}.del", versions_of(cell)),
+            MagicNode::Snapshots(table) => of_table(table, ".snap"),
             MagicNode::Via(table) => of_table(table, ".via"),
             MagicNode::ViaPrefixes(table) => of_table(table, ".via/revts"),
             MagicNode::ViaKeys(table, KeyScheme::ReverseTime(prefix)) => {
@@ -56,6 +58,20 @@ impl MagicNode {
                 let name = names::cell_name(&cell.family, &cell.qualifier);
                 of_row(&cell.table, &cell.row, &format!(".as/{}/{}", of.name(), String::from_utf8_lossy(&name)))
             }
+        }
+    }
+}
+
+impl TableHandle {
+    /// The path from the mount's root; that of a snapshot is below its table.
+    pub fn path(&self) -> String {
+        let name = self.0.name();
+        let live = format!("/{}/{}", name.namespace, name.qualifier);
+        match self.0.view() {
+            TableView::Snapshot { name, .. } => {
+                format!("{live}/.snap/{}", String::from_utf8_lossy(&names::row_name(&name)))
+            }
+            TableView::Live | TableView::AsOf(_) => live,
         }
     }
 }
@@ -76,8 +92,7 @@ impl ImportForm {
 }
 
 fn of_table(table: &TableHandle, rest: &str) -> String {
-    let name = table.0.name();
-    format!("/{}/{}/{rest}", name.namespace, name.qualifier)
+    format!("{}/{rest}", table.path())
 }
 
 fn of_row(table: &TableHandle, row: &Bytes, rest: &str) -> String {
