@@ -35,6 +35,7 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
                                     | truncate NAME | drop NAME
     .stats .regions/N/stats  figures, a line each
     .health                  OK and WARN lines: what to look at, what to do
+    .snap/NAME/                a snapshot of the table, read-only
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              where filter sample, for agg also sum group
                              FORM: rows/ keys count agg jsonl cells tsv csv

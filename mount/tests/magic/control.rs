@@ -103,7 +103,7 @@ fn the_instance_tells_about_itself() {
 #[test]
 fn names_that_come_later_are_not_there() {
     let world = World::new();
-    for name in [".at", ".snap", ".cf", ".scan2", ".Trash-0", ".git", ".ctl2"] {
+    for name in [".at", ".cf", ".scan2", ".Trash-0", ".git", ".ctl2"] {
         assert_eq!(world.find(name).unwrap_err().errno, libc::ENOENT, "{name}");
     }
     for name in ["row=r/.at", "row=r/.git"] {
