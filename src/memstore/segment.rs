@@ -20,6 +20,7 @@ pub struct Segment {
     bytes: AtomicU64,
     cells: AtomicU64,
     deletes: AtomicU64,
+    family_markers: AtomicBool,
     tags: AtomicBool,
     min_timestamp: AtomicI64,
     max_timestamp: AtomicI64,
@@ -46,6 +47,7 @@ impl Segment {
             bytes: AtomicU64::new(0),
             cells: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
+            family_markers: AtomicBool::new(false),
             tags: AtomicBool::new(false),
             min_timestamp: AtomicI64::new(i64::MAX),
             max_timestamp: AtomicI64::new(i64::MIN),
@@ -113,6 +115,11 @@ impl Segment {
     /// Number of delete markers that were inserted.
     pub fn deletes(&self) -> u64 {
         self.deletes.load(Memory::Relaxed)
+    }
+
+    /// False if no DeleteFamily or DeleteFamilyVersion marker was ever inserted: a column's reader may then skip the row's start.
+    pub fn may_contain_family_marker(&self) -> bool {
+        self.family_markers.load(Memory::Relaxed)
     }
 
     /// True if any cell has tags: a store file then needs room for them.
@@ -186,6 +193,9 @@ impl Segment {
         self.max_sequence_id.fetch_max(cell.sequence_id(), Memory::Relaxed);
         if !cell.tags().is_empty() {
             self.tags.store(true, Memory::Relaxed);
+        }
+        if matches!(cell.cell_type(), CellType::DeleteFamily | CellType::DeleteFamilyVersion) {
+            self.family_markers.store(true, Memory::Relaxed);
         }
         if cell.is_delete() {
             self.deletes.fetch_add(1, Memory::Relaxed);

@@ -22,6 +22,8 @@ pub struct SegmentScanner {
     /// The cell after which the next batch begins; `None` when the segment ends with this batch, or the scanner stands nowhere.
     resume_after: Option<Cell>,
     batch_size: usize,
+    /// Nobody wants cells before this one: no seek goes there.
+    first: Option<Cell>,
 }
 
 impl SegmentScanner {
@@ -33,7 +35,14 @@ impl SegmentScanner {
             position: 0,
             resume_after: None,
             batch_size: FIRST_BATCH,
+            first: None,
         }
+    }
+
+    /// The same scanner, which never seeks to a cell before `first`.
+    #[must_use]
+    pub fn starting_at(self, first: Option<Cell>) -> SegmentScanner {
+        SegmentScanner { first, ..self }
     }
 
     fn fill(&mut self, after: Bound<&Cell>) {
@@ -87,7 +96,13 @@ impl CellScanner for SegmentScanner {
 
     fn seek(&mut self, key: &Cell) -> Result<()> {
         self.batch_size = FIRST_BATCH;
-        self.fill(Bound::Included(key));
+        match self.first.take() {
+            Some(first) => {
+                self.fill(Bound::Included(if compare(key, &first) == Ordering::Less { &first } else { key }));
+                self.first = Some(first);
+            }
+            None => self.fill(Bound::Included(key)),
+        }
         Ok(())
     }
 

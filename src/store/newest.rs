@@ -35,6 +35,13 @@ impl Newest {
     }
 }
 
+/// A source that has cells of a row new enough to matter.
+struct Reaching {
+    source: Box<dyn CellScanner>,
+    /// Markers of the family may be at the row's start.
+    family_markers: bool,
+}
+
 impl StoreView {
     /// The newest put and the newest marker that concern the column, as far as they are at or above `floor`.
     ///
@@ -42,8 +49,10 @@ impl StoreView {
     /// Those of reading the files.
     pub fn newest_of_column(&self, row: &[u8], qualifier: &[u8], floor: i64) -> Result<Newest> {
         let mut newest = Newest::default();
-        for mut source in self.sources_reaching(row, Some(qualifier), floor)? {
-            note_family_markers(source.as_mut(), &self.family, row, floor, &mut newest)?;
+        for Reaching { mut source, family_markers } in self.sources_reaching(row, Some(qualifier), floor)? {
+            if family_markers {
+                note_family_markers(source.as_mut(), &self.family, row, floor, &mut newest)?;
+            }
             source.seek(&Cell::first_on_column(row, &self.family, qualifier))?;
             if let Some(cell) = source.peek()
                 && cell.row() == row
@@ -62,7 +71,7 @@ impl StoreView {
     /// Those of reading the files.
     pub fn newest_of_row(&self, row: &[u8], floor: i64) -> Result<Option<i64>> {
         let mut newest = None;
-        for mut source in self.sources_reaching(row, None, floor)? {
+        for Reaching { mut source, .. } in self.sources_reaching(row, None, floor)? {
             source.seek(&Cell::first_on_row(row))?;
             while let Some(cell) = source.peek()
                 && cell.row() == row
@@ -74,12 +83,13 @@ impl StoreView {
         Ok(newest)
     }
 
-    fn sources_reaching(&self, row: &[u8], qualifier: Option<&[u8]>, floor: i64) -> Result<Vec<Box<dyn CellScanner>>> {
-        let mut sources: Vec<Box<dyn CellScanner>> = Vec::new();
+    fn sources_reaching(&self, row: &[u8], qualifier: Option<&[u8]>, floor: i64) -> Result<Vec<Reaching>> {
+        let mut sources: Vec<Reaching> = Vec::new();
         for segment in &self.segments {
             let reaches = segment.timestamps().is_some_and(|(_, max)| max >= floor);
             if reaches && segment.may_contain_row(row) {
-                sources.push(Box::new(segment.scanner(u64::MAX)));
+                let family_markers = segment.may_contain_family_marker();
+                sources.push(Reaching { source: Box::new(segment.scanner(u64::MAX)), family_markers });
             }
         }
         for view in self.files.iter() {
@@ -92,10 +102,9 @@ impl StoreView {
                 None => reader.may_contain_row(row)?,
             };
             if may {
-                sources.push(view.scanner(
-                    ReadOptions { cache_blocks: self.descriptor.block_cache, ..ReadOptions::default() },
-                    None,
-                ));
+                let options = ReadOptions { cache_blocks: self.descriptor.block_cache, ..ReadOptions::default() };
+                let family_markers = reader.may_contain_family_marker(row)?;
+                sources.push(Reaching { source: view.scanner(options, None), family_markers });
             }
         }
         Ok(sources)

@@ -48,7 +48,13 @@ impl StoreView {
         for segment in &self.segments {
             let wanted = !segment.is_empty() && row.is_none_or(|row| segment.may_contain_row(row));
             if wanted && segment.may_matter(scan.time_range, oldest) {
-                sources.push(Box::new(segment.scanner(scan.read_point)));
+                let first = match row {
+                    Some(row) if !segment.may_contain_family_marker() => {
+                        self.first_wanted(row, scan.columns.as_deref())
+                    }
+                    _ => None,
+                };
+                sources.push(Box::new(segment.scanner(scan.read_point).starting_at(first)));
             }
         }
         let cache_blocks = cache_blocks && self.descriptor.block_cache;
@@ -77,12 +83,16 @@ impl StoreView {
     /// Where a read of some columns of one row may begin in a file: the row's start is of use only to family markers, and a value there that nobody
     /// asked for may be large (HBase `StoreFileReader.passesDeleteFamilyBloomFilter`).
     fn first_that_matters(&self, view: &StoreFileView, row: &[u8], columns: Option<&[Bytes]>) -> Result<Option<Cell>> {
-        match columns.and_then(<[Bytes]>::first) {
-            Some(first) if !first.is_empty() && !view.file.reader().may_contain_family_marker(row)? => {
-                Ok(Some(Cell::first_on_column(row, &self.family, first)))
-            }
+        match self.first_wanted(row, columns) {
+            Some(first) if !view.file.reader().may_contain_family_marker(row)? => Ok(Some(first)),
             _ => Ok(None),
         }
+    }
+
+    /// The beginning of the first of the columns; `None` where that is the row's start anyway.
+    fn first_wanted(&self, row: &[u8], columns: Option<&[Bytes]>) -> Option<Cell> {
+        let first = columns?.first().filter(|first| !first.is_empty())?;
+        Some(Cell::first_on_column(row, &self.family, first))
     }
 }
 

@@ -6,14 +6,14 @@ use super::commit::row_attributes_cell;
 use super::inode::{Inode, InodeState, Node};
 use super::open::not_a_cell;
 use super::scratch::{HIDING, HiddenCell, ScratchPlace, is_scratch_name};
-use super::tree::{column_marker, legal_table_name};
+use super::tree::legal_table_name;
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicNode, Place, TableHandle};
 use crate::names;
 use crate::ops::{Caller, FsError, FsResult, Invalidation};
 use bytes::Bytes;
 use cellfs::cell::Cell;
-use cellfs::client::{Delete, Mutation, Put, PutCell, RowMutations, WriteTime};
+use cellfs::client::{Delete, DeleteMarker, Mutation, Put, PutCell, RowMutations, WriteTime};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 
@@ -197,7 +197,12 @@ impl CellFs {
         put.durability = self.state.durability();
         put.cells.push(moved_cell(found, target.family.clone(), target.qualifier.clone()));
         put.cells.extend(row_attributes_cell(kept.as_ref().and_then(|kept| kept.own)));
-        let mut delete = Delete::row(source.row.clone()).marker(column_marker(source));
+        // What was found is the newest that shows: a marker at its time is enough, and a version that came meanwhile past the mount stays.
+        let mut delete = Delete::row(source.row.clone()).marker(DeleteMarker::Column {
+            family: source.family.clone(),
+            qualifier: source.qualifier.clone(),
+            time: WriteTime::At(found.timestamp().max(self.state.now())),
+        });
         delete.durability = self.state.durability();
         let (put, delete) = (Mutation::Put(put), Mutation::Delete(delete));
         let outcome = if source.row == target.row {
