@@ -96,6 +96,29 @@ pub struct StoreFileEntry {
     pub major: bool,
 }
 
+/// A snapshot: a table as it was at one sequence id. Its files are live as long as it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotEntry {
+    /// Its identity, which renames keep.
+    pub id: u64,
+    /// The table's identity.
+    pub table: u64,
+    /// Its name, unique among the table's.
+    pub name: Bytes,
+    /// When it was taken, milliseconds since the epoch.
+    pub created_millis: i64,
+    /// It holds every write of the table up to this id, and none after.
+    pub sequence_id: u64,
+    /// Taken by SNAPSHOT_EVERY.
+    pub automatic: bool,
+    /// The table's schema then.
+    pub descriptor: Arc<TableDescriptor>,
+    /// The table's owner and mode then.
+    pub attributes: TableAttributes,
+    /// The table's regions then, in key order, everything in files.
+    pub regions: Vec<Arc<RegionEntry>>,
+}
+
 /// One change. A commit holds a list of them and takes effect as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestEdit {
@@ -195,6 +218,20 @@ pub enum ManifestEdit {
         region: u64,
         /// The family.
         family: Bytes,
+    },
+    /// Makes a snapshot of a table; every file of it is live already.
+    CreateSnapshot(SnapshotEntry),
+    /// Removes a snapshot; files that nothing else has are dead.
+    DeleteSnapshot {
+        /// The snapshot.
+        id: u64,
+    },
+    /// Gives a snapshot another name; it no longer counts as automatic.
+    RenameSnapshot {
+        /// The snapshot.
+        id: u64,
+        /// The new name.
+        name: Bytes,
     },
     /// The first log segment that recovery needs; never moves back.
     SetLogNumber {

@@ -1,13 +1,13 @@
 //! Edits as bytes: u8 kind, then the body as a byte string (docs/manifest-format.md). A kind whose layout changes gets a new number.
 
 use super::descriptor_encoding::{decode_namespace, decode_table, encode_namespace, encode_table};
-use super::edit::{ManifestEdit, NamespaceEntry, RegionEntry, StoreEntry, StoreFileEntry, TableEntry};
+use super::edit::{ManifestEdit, NamespaceEntry, RegionEntry, SnapshotEntry, StoreEntry, StoreFileEntry, TableEntry};
 use super::encoding::{Decoded, Decoder, Encoder, Malformed};
 use crate::client::{TableAttributes, TableName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The kinds. 48 to 63 are kept for snapshots.
+/// The kinds. 51 to 63 are kept for snapshots.
 mod kind {
     pub(super) const CREATE_NAMESPACE: u8 = 1;
     pub(super) const MODIFY_NAMESPACE: u8 = 2;
@@ -28,6 +28,9 @@ mod kind {
     pub(super) const SET_LOG_NUMBER: u8 = 32;
     pub(super) const SET_LAST_SEQUENCE_ID: u8 = 33;
     pub(super) const SET_NEXT_IDS: u8 = 34;
+    pub(super) const CREATE_SNAPSHOT: u8 = 48;
+    pub(super) const DELETE_SNAPSHOT: u8 = 49;
+    pub(super) const RENAME_SNAPSHOT: u8 = 50;
 }
 
 /// The payload of one commit.
@@ -85,8 +88,16 @@ fn encode_edit(edit: &ManifestEdit, out: &mut Encoder) {
             out.unsigned(*id);
             encode_name(name, out);
         }
-        ManifestEdit::DropNamespace { id } | ManifestEdit::DropTable { id } | ManifestEdit::RemoveRegion { id } => {
+        ManifestEdit::DropNamespace { id }
+        | ManifestEdit::DropTable { id }
+        | ManifestEdit::RemoveRegion { id }
+        | ManifestEdit::DeleteSnapshot { id } => {
             out.unsigned(*id);
+        }
+        ManifestEdit::CreateSnapshot(entry) => encode_snapshot(entry, out),
+        ManifestEdit::RenameSnapshot { id, name } => {
+            out.unsigned(*id);
+            out.bytes(name);
         }
         ManifestEdit::AddRegion(entry) => encode_region(entry, out),
         ManifestEdit::AddStoreFile { region, family, file } => {
@@ -140,6 +151,9 @@ fn kind_of(edit: &ManifestEdit) -> u8 {
         ManifestEdit::SetLogNumber { .. } => kind::SET_LOG_NUMBER,
         ManifestEdit::SetLastSequenceId { .. } => kind::SET_LAST_SEQUENCE_ID,
         ManifestEdit::SetNextIds { .. } => kind::SET_NEXT_IDS,
+        ManifestEdit::CreateSnapshot(_) => kind::CREATE_SNAPSHOT,
+        ManifestEdit::DeleteSnapshot { .. } => kind::DELETE_SNAPSHOT,
+        ManifestEdit::RenameSnapshot { .. } => kind::RENAME_SNAPSHOT,
     }
 }
 
@@ -198,6 +212,9 @@ fn decode_region_edit(kind: u8, body: &mut Decoder<'_>) -> Decoded<ManifestEdit>
             family: body.bytes()?,
             since_millis: body.signed()?,
         },
+        kind::CREATE_SNAPSHOT => ManifestEdit::CreateSnapshot(decode_snapshot(body)?),
+        kind::DELETE_SNAPSHOT => ManifestEdit::DeleteSnapshot { id: body.unsigned()? },
+        kind::RENAME_SNAPSHOT => ManifestEdit::RenameSnapshot { id: body.unsigned()?, name: body.bytes()? },
         kind::REMOVE_STORE => ManifestEdit::RemoveStore { region: body.unsigned()?, family: body.bytes()? },
         other => return Err(Malformed::Unknown(format!("the edit kind {other}"))),
     })
@@ -283,6 +300,41 @@ fn decode_region(input: &mut Decoder<'_>) -> Decoded<RegionEntry> {
         region.stores.insert(family, store);
     }
     Ok(region)
+}
+
+fn encode_snapshot(snapshot: &SnapshotEntry, out: &mut Encoder) {
+    let SnapshotEntry { id, table, name, created_millis, sequence_id, automatic, descriptor, attributes, regions } =
+        snapshot;
+    out.unsigned(*id);
+    out.unsigned(*table);
+    out.bytes(name);
+    out.signed(*created_millis);
+    out.unsigned(*sequence_id);
+    out.flag(*automatic);
+    encode_table(descriptor, out);
+    encode_attributes(attributes, out);
+    out.unsigned(regions.len() as u64);
+    for region in regions {
+        encode_region(region, out);
+    }
+}
+
+fn decode_snapshot(input: &mut Decoder<'_>) -> Decoded<SnapshotEntry> {
+    let mut snapshot = SnapshotEntry {
+        id: input.unsigned()?,
+        table: input.unsigned()?,
+        name: input.bytes()?,
+        created_millis: input.signed()?,
+        sequence_id: input.unsigned()?,
+        automatic: input.flag()?,
+        descriptor: Arc::new(decode_table(input)?),
+        attributes: decode_attributes(input)?,
+        regions: Vec::new(),
+    };
+    for _ in 0..input.unsigned()? {
+        snapshot.regions.push(Arc::new(decode_region(input)?));
+    }
+    Ok(snapshot)
 }
 
 fn encode_file(file: &StoreFileEntry, out: &mut Encoder) {

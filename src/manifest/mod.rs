@@ -13,7 +13,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use edit::{ManifestEdit, NamespaceEntry, RegionEntry, StoreEntry, StoreFileEntry, TableEntry};
+pub use edit::{ManifestEdit, NamespaceEntry, RegionEntry, SnapshotEntry, StoreEntry, StoreFileEntry, TableEntry};
 pub use state::ManifestState;
 
 use crate::client::TableAttributes;
@@ -134,6 +134,11 @@ impl Manifest {
     /// What has been committed so far.
     pub fn state(&self) -> ManifestState {
         self.inner.lock().state.clone()
+    }
+
+    /// Looks at what has been committed so far; nothing is committed meanwhile.
+    pub fn read<R>(&self, look: impl FnOnce(&ManifestState) -> R) -> R {
+        look(&self.inner.lock().state)
     }
 
     /// Why nothing can be committed any more, if so.

@@ -1,6 +1,6 @@
 //! [`ManifestState`]: what the edits of a manifest add up to. Pure: no files, no clock.
 
-use super::edit::{ManifestEdit, NamespaceEntry, RegionEntry, StoreEntry, StoreFileEntry, TableEntry};
+use super::edit::{ManifestEdit, NamespaceEntry, RegionEntry, SnapshotEntry, StoreEntry, StoreFileEntry, TableEntry};
 use crate::client::TableName;
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -16,7 +16,9 @@ pub struct ManifestState {
     pub tables: BTreeMap<u64, Arc<TableEntry>>,
     /// Regions by identity.
     pub regions: BTreeMap<u64, Arc<RegionEntry>>,
-    /// The next free identity of a namespace, table or region.
+    /// Snapshots by identity, which is their order by age.
+    pub snapshots: BTreeMap<u64, Arc<SnapshotEntry>>,
+    /// The next free identity of a namespace, table, region or snapshot.
     pub next_id: u64,
     /// The next free identity of a store file. Files of this number and above that exist are what a crash left.
     pub next_file_id: u64,
@@ -32,6 +34,7 @@ impl Default for ManifestState {
             namespaces: BTreeMap::new(),
             tables: BTreeMap::new(),
             regions: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
             next_id: 1,
             next_file_id: 1,
             log_number: 1,
@@ -58,21 +61,36 @@ impl ManifestState {
         regions
     }
 
+    /// The snapshots of a table, oldest first.
+    pub fn snapshots_of(&self, table: u64) -> impl Iterator<Item = &Arc<SnapshotEntry>> {
+        self.snapshots.values().filter(move |snapshot| snapshot.table == table)
+    }
+
+    /// The table's snapshot of that name.
+    pub fn snapshot(&self, table: u64, name: &[u8]) -> Option<&Arc<SnapshotEntry>> {
+        self.snapshots_of(table).find(|snapshot| snapshot.name == name)
+    }
+
+    /// Every region that has files: those of tables and those of snapshots.
+    fn holders(&self) -> impl Iterator<Item = &Arc<RegionEntry>> {
+        self.regions.values().chain(self.snapshots.values().flat_map(|snapshot| &snapshot.regions))
+    }
+
     /// The identities of all live store files.
     pub fn live_files(&self) -> BTreeSet<u64> {
-        let stores = self.regions.values().flat_map(|region| region.stores.values());
+        let stores = self.holders().flat_map(|region| region.stores.values());
         stores.flat_map(|store| store.files.keys().copied()).collect()
     }
 
-    /// True if any store has the file.
+    /// True if any store of a region or snapshot has the file.
     pub fn is_live(&self, file_id: u64) -> bool {
-        let mut stores = self.regions.values().flat_map(|region| region.stores.values());
+        let mut stores = self.holders().flat_map(|region| region.stores.values());
         stores.any(|store| store.files.contains_key(&file_id))
     }
 
     /// The largest sequence id that must not be given out again, as far as the manifest knows.
     pub fn max_sequence_id(&self) -> u64 {
-        let regions = self.regions.values().map(|region| {
+        let regions = self.holders().map(|region| {
             let files = region.stores.values().flat_map(|store| store.files.values());
             files.map(|file| file.max_sequence_id).fold(region.flushed_sequence_id, u64::max)
         });
@@ -94,6 +112,9 @@ impl ManifestState {
             | ManifestEdit::SetTableAttributes { .. }
             | ManifestEdit::RenameTable { .. }
             | ManifestEdit::DropTable { .. } => self.apply_to_tables(edit),
+            ManifestEdit::CreateSnapshot(_)
+            | ManifestEdit::DeleteSnapshot { .. }
+            | ManifestEdit::RenameSnapshot { .. } => self.apply_to_snapshots(edit),
             ManifestEdit::SetLogNumber { first_segment } => {
                 self.log_number = self.log_number.max(*first_segment);
                 Ok(())
@@ -171,6 +192,9 @@ impl ManifestState {
                 find(&mut self.tables, *id, "table")?.name = name.clone();
             }
             ManifestEdit::DropTable { id } => {
+                if self.snapshots_of(*id).next().is_some() {
+                    return refuse(format!("table {id} has snapshots"));
+                }
                 if self.tables.remove(id).is_none() {
                     return missing("table", *id);
                 }
@@ -226,6 +250,45 @@ impl ManifestState {
         Ok(())
     }
 
+    fn apply_to_snapshots(&mut self, edit: &ManifestEdit) -> Result<()> {
+        match edit {
+            ManifestEdit::CreateSnapshot(entry) => {
+                if !self.tables.contains_key(&entry.table) {
+                    return missing("table", entry.table);
+                }
+                self.check_snapshot_name(entry.table, &entry.name)?;
+                let files = entry.regions.iter().flat_map(|region| region.stores.values());
+                let live = self.live_files();
+                if let Some(dead) = files.flat_map(|store| store.files.keys()).find(|file| !live.contains(file)) {
+                    return refuse(format!("a snapshot of the store file {dead}, which is not live"));
+                }
+                self.take_id(entry.id, self.snapshots.contains_key(&entry.id))?;
+                self.snapshots.insert(entry.id, Arc::new(entry.clone()));
+            }
+            ManifestEdit::DeleteSnapshot { id } => {
+                self.snapshots.remove(id).map_or_else(|| missing("snapshot", *id), |_| Ok(()))?;
+            }
+            ManifestEdit::RenameSnapshot { id, name } => {
+                let Some(entry) = self.snapshots.get(id) else { return missing("snapshot", *id) };
+                if entry.name != *name {
+                    self.check_snapshot_name(entry.table, name)?;
+                }
+                let entry = find(&mut self.snapshots, *id, "snapshot")?;
+                entry.name = name.clone();
+                entry.automatic = false;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_snapshot_name(&self, table: u64, name: &[u8]) -> Result<()> {
+        match self.snapshot(table, name) {
+            Some(_) => refuse(format!("table {table} has a snapshot {}", name.escape_ascii())),
+            None => Ok(()),
+        }
+    }
+
     fn store(&mut self, region: u64, family: &Bytes) -> Result<&mut StoreEntry> {
         Ok(find(&mut self.regions, region, "region")?.stores.entry(family.clone()).or_default())
     }
@@ -265,6 +328,7 @@ impl ManifestState {
         edits.extend(self.namespaces.values().map(|entry| ManifestEdit::CreateNamespace((**entry).clone())));
         edits.extend(self.tables.values().map(|entry| ManifestEdit::CreateTable((**entry).clone())));
         edits.extend(self.regions.values().map(|entry| ManifestEdit::AddRegion((**entry).clone())));
+        edits.extend(self.snapshots.values().map(|entry| ManifestEdit::CreateSnapshot((**entry).clone())));
         edits
     }
 }

@@ -211,7 +211,11 @@ impl Region {
             .map(|file_id| ManifestEdit::RemoveStoreFile { region, family: family.clone(), file_id: *file_id })
             .collect();
         let since = match &written {
-            Some(written) => written.losses.newest_moment,
+            // What nothing by timestamps had hidden is lost to every moment until now.
+            Some(written) => match written.losses.newest_moment {
+                Some(i64::MAX) => Some(context.clock.now_millis()),
+                moment => moment,
+            },
             None => {
                 let rules = FamilyRules::of(&store.descriptor(), 0);
                 inputs.iter().filter_map(|view| expired_since(view, &rules)).max()

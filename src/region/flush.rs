@@ -136,6 +136,8 @@ impl Region {
                 snapshot.store.counters().expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
                 let family = snapshot.store.family().clone();
                 if let Some(since_millis) = written.losses.newest_moment {
+                    // What nothing by timestamps had hidden is lost to every moment until now.
+                    let since_millis = if since_millis == i64::MAX { context.clock.now_millis() } else { since_millis };
                     let region = self.id;
                     edits.push(ManifestEdit::SetHistoryCompleteSince { region, family: family.clone(), since_millis });
                 }

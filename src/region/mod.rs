@@ -37,6 +37,7 @@ pub use mvcc::{Mvcc, ReadPoint, WriteEntry};
 pub use name::encoded_region_name;
 pub use prepare::Preparation;
 pub use pressure::MemoryPressure;
+pub use read::{FrozenRegion, Standpoint};
 pub use row_locks::{RowLockGuard, RowLocks};
 pub use services::{RegionConfig, RegionServices, WorkSignal};
 pub use split_point::split_threshold;
@@ -45,7 +46,7 @@ pub use tasks::{MonitoredTask, TaskGuard, TaskMonitor};
 pub use write::{RegionCells, apply};
 
 use crate::error::{Error, Result};
-use crate::manifest::{RegionEntry, StoreEntry};
+use crate::manifest::{ManifestState, RegionEntry, StoreEntry};
 use crate::schema::{ColumnFamilyDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 use crate::store::{FamilyCounters, HStore, StoreFile, StoreFileView};
 use bytes::{Bytes, BytesMut};
@@ -305,7 +306,14 @@ impl Region {
         for (family, attributes) in &descriptor.families {
             match stores.get(family) {
                 Some(store) => store.set_descriptor(Arc::new(attributes.clone())),
-                None => stores.stores.push(self.new_store(family.clone(), attributes.clone())),
+                None => {
+                    let store = self.new_store(family.clone(), attributes.clone());
+                    // A family of that name was here before: what it held is not known any more.
+                    let kept =
+                        |state: &ManifestState| state.regions.get(&self.id)?.stores.get(family)?.history_complete_since;
+                    self.services.manifest.read(kept).into_iter().for_each(|since| store.move_history(since));
+                    stores.stores.push(store);
+                }
             }
         }
         stores.stores.sort_by(|left, right| left.family().cmp(right.family()));

@@ -1,12 +1,38 @@
 //! Gets, and the part of a scan that falls into one region.
 
-use super::Region;
+use super::{Region, TableCounters};
 use crate::client::{ColumnSelection, Get, ResultScanner, RowResult, Scan};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::manifest::RegionEntry;
 use crate::scanner::{RegionScanOptions, RegionScanner, RowRange, StoreScan, compile_filter};
-use crate::schema::ROW_ATTRIBUTES_FAMILY;
-use crate::store::StoreView;
+use crate::schema::{ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+use crate::store::{HStore, StoreContext, StoreFile, StoreFileView, StoreFiles, StoreView};
+use bytes::Bytes;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// From where a reader looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Standpoint {
+    /// Cells with larger sequence ids are invisible.
+    pub read_point: u64,
+    /// What is expired then is invisible, milliseconds since the epoch.
+    pub now: i64,
+    /// Cells of later timestamps are as if they had never been written; `i64::MAX` = the present.
+    pub as_of: i64,
+}
+
+impl Standpoint {
+    /// The present.
+    pub fn present(read_point: u64, now: i64) -> Standpoint {
+        Standpoint { read_point, now, as_of: i64::MAX }
+    }
+
+    /// A moment, by the clock's `now`: what had not expired then is there.
+    pub fn at(read_point: u64, millis: i64, now: i64) -> Standpoint {
+        Standpoint { read_point, now: millis.min(now), as_of: millis }
+    }
+}
 
 /// Families that a request asks for: all but the hidden one, or those it names.
 fn wants(columns: &ColumnSelection, family: &[u8]) -> bool {
@@ -35,7 +61,62 @@ impl Region {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
         let now = self.services.store.clock.now_millis();
-        read_row(get, &views, read_point, now).map(Some)
+        read_row(get, &views, Standpoint::present(read_point, now)).map(Some)
+    }
+
+    /// Reads a row as of `millis`; `None` when the region is closed.
+    ///
+    /// # Errors
+    /// [`Error::HistoryIncomplete`]; those of reading files.
+    pub fn get_as_of(&self, get: &Get, millis: i64) -> Result<Option<RowResult>> {
+        let Some((read_point, views)) = self.capture_as_of(&get.columns, millis)? else { return Ok(None) };
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let now = self.services.store.clock.now_millis();
+        read_row(get, &views, Standpoint::at(read_point, millis, now)).map(Some)
+    }
+
+    /// As [`Region::capture`], if the history of what is captured reaches back to `millis`: a flush or compaction moves the mark under the
+    /// lock under which it publishes.
+    fn capture_as_of(&self, columns: &ColumnSelection, millis: i64) -> Result<Option<(u64, Vec<StoreView>)>> {
+        let stores = self.stores.read();
+        if stores.closed {
+            return Ok(None);
+        }
+        self.check_history(stores.stores.iter().filter(|store| wants(columns, store.family())), millis)?;
+        let wanted = stores.stores.iter().filter(|store| wants(columns, store.family()));
+        Ok(Some((self.services.mvcc.read_point(), wanted.map(|store| store.view()).collect())))
+    }
+
+    /// Refuses a moment before which something that was visible then has been dropped, in any family but the hidden one.
+    ///
+    /// # Errors
+    /// [`Error::HistoryIncomplete`], with what would have kept it.
+    pub fn check_as_of(&self, millis: i64) -> Result<()> {
+        self.check_history(self.stores.read().stores.iter(), millis)
+    }
+
+    fn check_history<'a>(&self, stores: impl Iterator<Item = &'a Arc<HStore>>, millis: i64) -> Result<()> {
+        let marked = stores.filter(|store| &store.family()[..] != ROW_ATTRIBUTES_FAMILY);
+        let newest =
+            marked.filter_map(|store| Some((store.history_complete_since()?, store))).max_by_key(|(since, _)| *since);
+        match newest {
+            Some((since_millis, store)) if millis < since_millis => {
+                let family = store.descriptor();
+                let ttl = match family.ttl_seconds {
+                    crate::schema::FOREVER => "FOREVER".to_owned(),
+                    seconds => format!("{seconds} s"),
+                };
+                let what = format!(
+                    "{millis} is too long ago: family {} keeps VERSIONS = {}, KEEP_DELETED_CELLS = {}, TTL = {ttl}; more of \
+                     these or a snapshot would have kept it",
+                    store.family().escape_ascii(),
+                    family.versions,
+                    format!("{:?}", family.keep_deleted_cells).to_uppercase(),
+                );
+                Err(Error::HistoryIncomplete { what, since_millis })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads a row as a writer sees it that holds the row's lock: everything that is in the memstores, for all of it was logged before.
@@ -45,7 +126,7 @@ impl Region {
             let wanted = stores.stores.iter().filter(|store| wants(&get.columns, store.family()));
             wanted.map(|store| store.view()).collect::<Vec<_>>()
         };
-        read_row(get, &views, u64::MAX, now)
+        read_row(get, &views, Standpoint::present(u64::MAX, now))
     }
 
     /// One family as a writer sees it; `None` for the hidden family before its first cell.
@@ -53,39 +134,55 @@ impl Region {
         self.stores.read().get(family).map(|store| store.view())
     }
 
-    /// Opens the part of a scan that falls into this region: rows of `range`, as of `read_point`, at most `limit`. `None` when the region is closed.
+    /// Opens the part of a scan that falls into this region: rows of `range`, as seen from `from`, at most `limit`. `None` when the region
+    /// is closed.
     ///
     /// # Errors
-    /// Those of reading filters, and of requests that contradict themselves.
+    /// Those of reading filters, and of requests that contradict themselves; [`Error::HistoryIncomplete`] for a moment of the past.
     pub fn scan(
         &self,
         scan: &Scan,
         range: RowRange,
-        read_point: u64,
-        now: i64,
+        from: Standpoint,
         limit: Option<u64>,
     ) -> Result<Option<RegionScanner>> {
-        let Some((_, views)) = self.capture(&scan.columns) else { return Ok(None) };
+        let captured = match from.as_of {
+            i64::MAX => self.capture(&scan.columns),
+            millis => self.capture_as_of(&scan.columns, millis)?,
+        };
+        let Some((_, views)) = captured else { return Ok(None) };
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let range = range.within(&self.start, &self.end);
-        let mut stores = Vec::with_capacity(views.len());
-        for view in &views {
-            let store_scan = StoreScan::of_scan(scan, &view.family, view.rules(now), read_point)?;
-            if let Some(store_scan) = store_scan {
-                stores.extend(view.scanner(&store_scan, &range, scan.cache_blocks)?);
-            }
-        }
-        let mut options = RegionScanOptions::of_scan(scan, range);
-        options.limit = limit;
-        Ok(Some(RegionScanner::new(stores, options)))
+        scan_views(scan, range.within(&self.start, &self.end), &views, from, limit).map(Some)
     }
 }
 
-fn read_row(get: &Get, views: &[StoreView], read_point: u64, now: i64) -> Result<RowResult> {
+/// Opens a scan of `range` over the families of a region.
+fn scan_views(
+    scan: &Scan,
+    range: RowRange,
+    views: &[StoreView],
+    from: Standpoint,
+    limit: Option<u64>,
+) -> Result<RegionScanner> {
+    let mut stores = Vec::with_capacity(views.len());
+    for view in views {
+        let store_scan = StoreScan::of_scan(scan, &view.family, view.rules(from.now), from.read_point)?;
+        if let Some(mut store_scan) = store_scan {
+            store_scan.as_of = from.as_of;
+            stores.extend(view.scanner(&store_scan, &range, scan.cache_blocks)?);
+        }
+    }
+    let mut options = RegionScanOptions::of_scan(scan, range);
+    options.limit = limit;
+    Ok(RegionScanner::new(stores, options))
+}
+
+fn read_row(get: &Get, views: &[StoreView], from: Standpoint) -> Result<RowResult> {
     let options = RegionScanOptions::row(get.row.clone());
     let mut stores = Vec::new();
     for view in views {
-        if let Some(scan) = StoreScan::of_get(get, &view.family, view.rules(now), read_point) {
+        if let Some(mut scan) = StoreScan::of_get(get, &view.family, view.rules(from.now), from.read_point) {
+            scan.as_of = from.as_of;
             stores.extend(view.scanner(&scan, &options.range, get.cache_blocks)?);
         }
     }
@@ -95,4 +192,73 @@ fn read_row(get: &Get, views: &[StoreView], read_point: u64, now: i64) -> Result
     }
     let filter = get.filter.as_ref().map(|filter| compile_filter(filter, false)).transpose()?;
     Ok(RegionScanner::new(stores, options).with_filter(filter).next()?.unwrap_or_default())
+}
+
+/// A region of a snapshot: files that never change (HBase `ClientSideRegionScanner`).
+pub struct FrozenRegion {
+    start: Bytes,
+    end: Bytes,
+    views: Vec<StoreView>,
+}
+
+impl FrozenRegion {
+    /// Opens the files of a region entry as its families were then.
+    ///
+    /// # Errors
+    /// Those of opening files.
+    pub fn open(
+        context: &Arc<StoreContext>,
+        entry: &RegionEntry,
+        descriptor: &TableDescriptor,
+        counters: &TableCounters,
+    ) -> Result<FrozenRegion> {
+        let mut views = Vec::with_capacity(entry.stores.len());
+        for (family, store) in &entry.stores {
+            let Some(attributes) = super::family_descriptor(descriptor, family) else { continue };
+            let counters = counters.family(family);
+            let mut files = Vec::with_capacity(store.files.len());
+            for (file_id, file_entry) in &store.files {
+                let file = StoreFile::open(context, *file_id, Arc::clone(&counters.hfile))?;
+                files.push(StoreFileView { file, entry: file_entry.clone() });
+            }
+            views.push(StoreView {
+                family: family.clone(),
+                descriptor: Arc::new(attributes),
+                segments: Vec::new(),
+                files: Arc::new(StoreFiles::new(files)),
+                files_considered: Arc::clone(&counters.files_considered),
+            });
+        }
+        Ok(FrozenRegion { start: entry.start.clone(), end: entry.end.clone(), views })
+    }
+
+    /// First row, inclusive; empty = from the beginning.
+    pub fn start(&self) -> &Bytes {
+        &self.start
+    }
+
+    /// End row, exclusive; empty = to the end.
+    pub fn end(&self) -> &Bytes {
+        &self.end
+    }
+
+    fn wanted(&self, columns: &ColumnSelection) -> Vec<StoreView> {
+        self.views.iter().filter(|view| wants(columns, &view.family)).cloned().collect()
+    }
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// Those of reading files.
+    pub fn get(&self, get: &Get, from: Standpoint) -> Result<RowResult> {
+        read_row(get, &self.wanted(&get.columns), from)
+    }
+
+    /// Opens the part of a scan that falls into this region.
+    ///
+    /// # Errors
+    /// Those of reading filters, and of requests that contradict themselves.
+    pub fn scan(&self, scan: &Scan, range: RowRange, from: Standpoint, limit: Option<u64>) -> Result<RegionScanner> {
+        scan_views(scan, range.within(&self.start, &self.end), &self.wanted(&scan.columns), from, limit)
+    }
 }

@@ -110,6 +110,7 @@ pub(super) struct QueryMatcher {
     policy: ScanPolicy,
     rules: FamilyRules,
     time_range: TimeRange,
+    as_of: i64,
     oldest_unexpired: i64,
     trackers: Trackers,
     filtered: bool,
@@ -160,6 +161,7 @@ impl QueryMatcher {
             policy: scan.policy,
             rules,
             time_range: scan.time_range,
+            as_of: scan.as_of,
             oldest_unexpired,
             trackers,
             filtered: scan.filtered,
@@ -220,6 +222,9 @@ impl QueryMatcher {
     }
 
     fn judge_unfiltered(&mut self, cell: &Cell) -> MatchCode {
+        if cell.timestamp() > self.as_of {
+            return MatchCode::Skip;
+        }
         match self.policy {
             ScanPolicy::User => self.judge_for_user(cell),
             ScanPolicy::Raw => self.check_first(cell).unwrap_or_else(|| self.match_column(cell)),

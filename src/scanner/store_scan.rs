@@ -96,6 +96,8 @@ pub struct StoreScan {
     pub time_range: TimeRange,
     /// Cells with larger sequence ids are invisible.
     pub read_point: u64,
+    /// Cells of later timestamps, markers included, are as if they had never been written; `i64::MAX` = the present.
+    pub as_of: i64,
     /// Cells per row to skip first.
     pub store_offset: usize,
     /// Cells per row at most.
@@ -114,6 +116,7 @@ impl StoreScan {
             max_versions: get.max_versions,
             time_range: get.family_time_ranges.get(family).copied().unwrap_or(get.time_range),
             read_point,
+            as_of: i64::MAX,
             store_offset: get.store_offset,
             store_limit: get.store_limit,
             filtered: get.filter.is_some(),
@@ -136,6 +139,7 @@ impl StoreScan {
             max_versions: scan.max_versions,
             time_range: scan.family_time_ranges.get(family).copied().unwrap_or(scan.time_range),
             read_point,
+            as_of: i64::MAX,
             store_offset: scan.store_offset,
             store_limit: scan.store_limit,
             filtered: scan.filter.is_some(),
@@ -151,6 +155,7 @@ impl StoreScan {
             max_versions: rules.versions,
             time_range: TimeRange::ALL,
             read_point: u64::MAX,
+            as_of: i64::MAX,
             store_offset: 0,
             store_limit: None,
             filtered: false,

@@ -4,7 +4,7 @@ use super::StoreInner;
 use super::table_state::TableState;
 use crate::client::{ResultScanner, RowResult, Scan};
 use crate::error::{Error, Result};
-use crate::region::ReadPoint;
+use crate::region::{ReadPoint, Standpoint};
 use crate::scanner::{BoxedFilter, RegionScanner, RowRange, compile_filter};
 use bytes::Bytes;
 use std::ops::Bound;
@@ -20,6 +20,8 @@ pub(super) struct TableScanner {
     range: RowRange,
     read_point: ReadPoint,
     now: i64,
+    /// `i64::MAX` = the present.
+    as_of: i64,
     rows_left: Option<u64>,
     current: Option<RegionScanner>,
     /// Between two regions; else in `current`.
@@ -31,6 +33,16 @@ pub(super) struct TableScanner {
 
 impl TableScanner {
     pub(super) fn open(store: &Arc<StoreInner>, table: &Arc<TableState>, scan: Scan) -> Result<TableScanner> {
+        TableScanner::open_as_of(store, table, scan, i64::MAX)
+    }
+
+    /// A scan of the table as of a moment.
+    pub(super) fn open_as_of(
+        store: &Arc<StoreInner>,
+        table: &Arc<TableState>,
+        scan: Scan,
+        as_of: i64,
+    ) -> Result<TableScanner> {
         let range = RowRange::of_scan(&scan);
         let filter = scan.filter.as_ref().map(|filter| compile_filter(filter, scan.reversed)).transpose()?;
         let done = range.is_empty() || scan.limit == Some(0);
@@ -40,6 +52,7 @@ impl TableScanner {
             range,
             read_point: store.services.mvcc.open_reader(),
             now: store.services.store.clock.now_millis(),
+            as_of,
             rows_left: scan.limit,
             scan,
             current: None,
@@ -68,8 +81,8 @@ impl TableScanner {
                     Bound::Included(row) | Bound::Excluded(row) => self.table.region_for(row)?,
                 }
             };
-            let point = self.read_point.get();
-            let opened = region.scan(&self.scan, self.range.clone(), point, self.now, self.rows_left)?;
+            let from = Standpoint::at(self.read_point.get(), self.as_of, self.now);
+            let opened = region.scan(&self.scan, self.range.clone(), from, self.rows_left)?;
             let Some(scanner) = opened else {
                 // It has just been replaced; the table knows by what in a moment.
                 std::thread::yield_now();

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::hfile::BlockCache;
 use crate::vfs::Vfs;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -24,6 +24,8 @@ pub struct StoreContext {
     next_file_id: AtomicU64,
     /// Files whose blocks are to be read into the cache.
     prefetches: Mutex<VecDeque<Weak<StoreFile>>>,
+    /// The files that are open: whoever has a file, of tables and of snapshots, shares one.
+    open_files: Mutex<HashMap<u64, Weak<StoreFile>>>,
 }
 
 impl StoreContext {
@@ -42,6 +44,7 @@ impl StoreContext {
             data,
             next_file_id: AtomicU64::new(next_file_id),
             prefetches: Mutex::default(),
+            open_files: Mutex::default(),
         }
     }
 
@@ -85,6 +88,42 @@ impl StoreContext {
     }
 
     /// Removes a file that never became live, and forgets what the cache has of it; what cannot be removed now is removed when the store is opened next.
+    /// The file, if it is open.
+    pub fn open_file(&self, file_id: u64) -> Option<Arc<StoreFile>> {
+        self.open_files.lock().get(&file_id)?.upgrade()
+    }
+
+    /// Makes an opened file known; whoever came first keeps it.
+    pub(super) fn note_open(&self, file: Arc<StoreFile>) -> Arc<StoreFile> {
+        let mut open = self.open_files.lock();
+        let earlier = open.get(&file.file_id()).and_then(Weak::upgrade);
+        if let Some(earlier) = earlier {
+            // The lock first: dropping the second one asks for it.
+            drop(open);
+            return earlier;
+        }
+        open.insert(file.file_id(), Arc::downgrade(&file));
+        file
+    }
+
+    pub(super) fn note_closed(&self, file_id: u64) {
+        let mut open = self.open_files.lock();
+        if open.get(&file_id).is_some_and(|file| file.strong_count() == 0) {
+            open.remove(&file_id);
+        }
+    }
+
+    /// Removes files that the manifest no longer names: now, or when their last reader is gone.
+    pub fn bury(&self, file_ids: impl IntoIterator<Item = u64>) {
+        for file_id in file_ids {
+            match self.open_file(file_id) {
+                Some(file) => file.mark_dead(),
+                None => self.discard(file_id),
+            }
+        }
+    }
+
+    /// Removes a file that never became live; what cannot be removed now is removed when the store is opened next.
     pub fn discard(&self, file_id: u64) {
         self.cache.forget_file(file_id);
         if let Err(error) = self.vfs.remove_file(&self.file_path(file_id)) {

@@ -23,14 +23,17 @@ pub struct StoreFile {
 }
 
 impl StoreFile {
-    /// Opens a file; what is read from it is counted in `counters`.
+    /// Opens a file, or shares it if it is open; what is read from it is counted in the `counters` of who came first.
     ///
     /// # Errors
     /// Those of [`HFileReader::open`].
     pub fn open(context: &Arc<StoreContext>, file_id: u64, counters: Arc<HFileCounters>) -> Result<Arc<StoreFile>> {
+        if let Some(open) = context.open_file(file_id) {
+            return Ok(open);
+        }
         let file = context.vfs.open_read(&context.file_path(file_id))?;
         let reader = HFileReader::open_counted(file, file_id, Some(Arc::clone(&context.cache)), counters)?;
-        Ok(StoreFile::of_reader(context, reader, StoreFilePart::default()))
+        Ok(context.note_open(StoreFile::of_reader(context, reader, StoreFilePart::default())))
     }
 
     /// A file that is open already, or the part of it that a store has.
@@ -70,6 +73,7 @@ impl StoreFile {
 
 impl Drop for StoreFile {
     fn drop(&mut self) {
+        self.context.note_closed(self.reader.file_id());
         if self.dead.load(Memory::Acquire) {
             self.context.discard(self.reader.file_id());
         }

@@ -135,6 +135,17 @@ fn any_edits() -> impl Strategy<Value = Vec<ManifestEdit>> {
         |(id, other, time, text, family, (namespace, table, attributes, region, file))| {
             let (namespace, descriptor) = (Arc::new(namespace), Arc::new(table));
             let name = TableName { namespace: text.clone(), qualifier: text.clone() };
+            let snapshot = SnapshotEntry {
+                id,
+                table: other,
+                name: family.clone(),
+                created_millis: time,
+                sequence_id: other,
+                automatic: time > 0,
+                descriptor: descriptor.clone(),
+                attributes,
+                regions: vec![Arc::new(region.clone()); usize::from(time > 7)],
+            };
             let entry = NamespaceEntry { id, name: text, descriptor: namespace.clone(), attributes };
             let table =
                 TableEntry { id, name: name.clone(), descriptor: descriptor.clone(), attributes, created_millis: time };
@@ -154,7 +165,10 @@ fn any_edits() -> impl Strategy<Value = Vec<ManifestEdit>> {
                 ManifestEdit::AddStoreFile { region: id, family: family.clone(), file },
                 ManifestEdit::RemoveStoreFile { region: id, family: family.clone(), file_id: other },
                 ManifestEdit::SetHistoryCompleteSince { region: id, family: family.clone(), since_millis: time },
-                ManifestEdit::RemoveStore { region: id, family },
+                ManifestEdit::RemoveStore { region: id, family: family.clone() },
+                ManifestEdit::CreateSnapshot(snapshot),
+                ManifestEdit::DeleteSnapshot { id },
+                ManifestEdit::RenameSnapshot { id, name: family },
                 ManifestEdit::SetLogNumber { first_segment: id },
                 ManifestEdit::SetLastSequenceId { sequence_id: id },
                 ManifestEdit::SetNextIds { next_id: id, next_file_id: other },

@@ -41,6 +41,7 @@ fn days() -> Vec<Vec<ManifestEdit>> {
             ManifestEdit::SetHistoryCompleteSince { region: 3, family: family.clone(), since_millis: 7 },
         ],
         vec![ManifestEdit::RenameTable { id: 2, name: TableName::parse("u").unwrap() }],
+        vec![ManifestEdit::CreateSnapshot(snapshot(4, 2, "s", 3))],
         vec![table(5, "v"), region(6, 5), region(7, 5)],
         vec![ManifestEdit::DropTable { id: 5 }, ManifestEdit::SetLastSequenceId { sequence_id: 500 }],
     ]
@@ -88,8 +89,30 @@ fn table(id: u64, name: &str) -> ManifestEdit {
     })
 }
 
+/// A snapshot of region 3 with one file.
+fn snapshot(id: u64, table: u64, name: &'static str, file_id: u64) -> SnapshotEntry {
+    let store = StoreEntry { files: BTreeMap::from([(file_id, file(file_id))]), history_complete_since: Some(7) };
+    let mut region = region_entry(3, table);
+    region.stores = BTreeMap::from([(Bytes::from_static(b"cf"), store)]);
+    SnapshotEntry {
+        id,
+        table,
+        name: Bytes::from_static(name.as_bytes()),
+        created_millis: 11,
+        sequence_id: 30,
+        automatic: true,
+        descriptor: Arc::new(TableDescriptor::with_family("cf")),
+        attributes: attributes(0o700),
+        regions: vec![Arc::new(region)],
+    }
+}
+
 fn region(id: u64, table: u64) -> ManifestEdit {
-    ManifestEdit::AddRegion(RegionEntry {
+    ManifestEdit::AddRegion(region_entry(id, table))
+}
+
+fn region_entry(id: u64, table: u64) -> RegionEntry {
+    RegionEntry {
         id,
         table,
         encoded_name: format!("{id:032x}"),
@@ -99,7 +122,7 @@ fn region(id: u64, table: u64) -> ManifestEdit {
         born_millis: 1,
         flushed_sequence_id: 0,
         stores: BTreeMap::new(),
-    })
+    }
 }
 
 #[test]

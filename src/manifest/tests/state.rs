@@ -40,6 +40,13 @@ fn edits_that_do_not_fit_change_nothing() {
         ManifestEdit::AddStoreFile { region: 3, family: family.clone(), file: file(3) },
         ManifestEdit::RemoveStoreFile { region: 3, family: family.clone(), file_id: 1 },
         ManifestEdit::RemoveStore { region: 6, family },
+        ManifestEdit::DropTable { id: 2 },
+        ManifestEdit::CreateSnapshot(snapshot(30, 9, "a", 3)),
+        ManifestEdit::CreateSnapshot(snapshot(30, 2, "s", 3)),
+        ManifestEdit::CreateSnapshot(snapshot(30, 2, "a", 1)),
+        ManifestEdit::CreateSnapshot(snapshot(4, 2, "a", 3)),
+        ManifestEdit::DeleteSnapshot { id: 9 },
+        ManifestEdit::RenameSnapshot { id: 9, name: Bytes::from_static(b"x") },
     ];
     for misfit in misfits {
         let mut changed = state.clone();
@@ -82,11 +89,18 @@ fn a_file_lives_as_long_as_any_region_has_it() {
     daughters.insert(0, ManifestEdit::RemoveRegion { id: 3 });
     state.apply_all(&daughters).unwrap();
     assert_eq!(state.regions_of(2).iter().map(|region| region.id).collect::<Vec<_>>(), [30, 31]);
-    for (region, alive) in [(31, true), (30, false)] {
+    for (region, alive) in [(31, true), (30, true)] {
         state.apply(&ManifestEdit::RemoveStoreFile { region, family: family.clone(), file_id: 3 }).unwrap();
         assert_eq!(state.is_live(3), alive);
         assert_eq!(state.live_files().contains(&3), alive);
     }
+    // The snapshot of the second region has it still.
+    state.apply(&ManifestEdit::RenameSnapshot { id: 4, name: Bytes::from_static(b"mine") }).unwrap();
+    let kept = state.snapshot(2, b"mine").unwrap();
+    assert!(!kept.automatic && state.is_live(3));
+    state.apply(&ManifestEdit::DeleteSnapshot { id: 4 }).unwrap();
+    assert!(!state.is_live(3) && state.live_files().is_empty());
+    state.apply(&ManifestEdit::DropTable { id: 2 }).unwrap();
 }
 
 #[test]
