@@ -219,7 +219,7 @@ pub enum ManifestEdit {
         /// The family.
         family: Bytes,
     },
-    /// Makes a snapshot of a table; every file of it is live already.
+    /// Makes a snapshot of a table.
     CreateSnapshot(SnapshotEntry),
     /// Removes a snapshot; files that nothing else has are dead.
     DeleteSnapshot {

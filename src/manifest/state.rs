@@ -257,12 +257,9 @@ impl ManifestState {
                     return missing("table", entry.table);
                 }
                 self.check_snapshot_name(entry.table, &entry.name)?;
-                let files = entry.regions.iter().flat_map(|region| region.stores.values());
-                let live = self.live_files();
-                if let Some(dead) = files.flat_map(|store| store.files.keys()).find(|file| !live.contains(file)) {
-                    return refuse(format!("a snapshot of the store file {dead}, which is not live"));
-                }
                 self.take_id(entry.id, self.snapshots.contains_key(&entry.id))?;
+                let stores = entry.regions.iter().flat_map(|region| region.stores.values());
+                stores.flat_map(|store| store.files.keys()).for_each(|file_id| self.take_file_id(*file_id));
                 self.snapshots.insert(entry.id, Arc::new(entry.clone()));
             }
             ManifestEdit::DeleteSnapshot { id } => {

@@ -4,7 +4,7 @@ use super::table::TableHandle;
 use super::table_state::TableState;
 use super::{Store, StoreInner};
 use crate::client::{
-    Admin, NamespaceName, RegionInfo, RunningTask, Table, TableAttributes, TableName, TableStatistics,
+    Admin, NamespaceName, RegionInfo, RunningTask, SnapshotInfo, Table, TableAttributes, TableName, TableStatistics,
 };
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
@@ -269,6 +269,39 @@ impl Admin for Store {
 
     fn update_settings(&self, settings: &StoreSettings) -> Result<()> {
         self.put_settings(settings)
+    }
+
+    fn list_snapshots(&self, table: &TableName) -> Result<Vec<SnapshotInfo>> {
+        self.inner.list_snapshots(table)
+    }
+
+    fn open_snapshot(&self, table: &TableName, snapshot: &[u8]) -> Result<Arc<dyn Table>> {
+        self.inner.open_snapshot(table, snapshot)
+    }
+
+    fn create_snapshot(&self, table: &TableName, snapshot: &[u8]) -> Result<SnapshotInfo> {
+        self.inner.create_snapshot(table, snapshot)
+    }
+
+    fn delete_snapshot(&self, table: &TableName, snapshot: &[u8]) -> Result<()> {
+        self.inner.delete_snapshot(table, snapshot)
+    }
+
+    fn rename_snapshot(&self, table: &TableName, from: &[u8], to: &[u8]) -> Result<()> {
+        self.inner.rename_snapshot(table, from, to)
+    }
+
+    fn clone_snapshot(&self, table: &TableName, snapshot: &[u8], to: &TableName) -> Result<Arc<dyn Table>> {
+        let state = self.inner.clone_snapshot(table, snapshot, to)?;
+        Ok(self.inner.handle(state))
+    }
+
+    fn open_as_of(&self, table: &TableName, millis: i64) -> Result<Arc<dyn Table>> {
+        self.inner.open_as_of(table, millis)
+    }
+
+    fn exchange_tables(&self, one: &TableName, other: &TableName) -> Result<()> {
+        self.inner.exchange_tables(one, other)
     }
 
     fn sync(&self) -> Result<()> {

@@ -21,9 +21,11 @@ mod options;
 mod scan;
 mod schema_change;
 mod settings;
+mod snapshot;
 mod split;
 mod table;
 mod table_state;
+mod views;
 mod workers;
 
 pub use bulk_load::BulkLoadSummary;
@@ -32,14 +34,15 @@ pub use options::{BackgroundMode, StoreOptions};
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
-use crate::region::RegionServices;
+use crate::region::{FrozenRegion, RegionServices};
 use crate::schema::StoreSettings;
 use crate::vfs::{LockGuard, OsVfs, Vfs};
 use catalog::Catalog;
 use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use workers::Workers;
 
 /// What handles, scanners and workers share.
@@ -54,6 +57,10 @@ pub(crate) struct StoreInner {
     next_id: AtomicU64,
     /// The numbers now in force.
     settings: RwLock<StoreSettings>,
+    /// Held while a snapshot goes, or its files are opened or given to a clone.
+    snapshots: Mutex<()>,
+    /// Snapshots whose files are open, by identity.
+    open_snapshots: Mutex<HashMap<u64, Weak<Vec<FrozenRegion>>>>,
     /// Serialises the removal of old log segments.
     forgetting: Mutex<()>,
     /// Released when the last user of the store is gone.

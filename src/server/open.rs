@@ -86,6 +86,8 @@ pub(super) fn open_store(
         catalog: RwLock::new(catalog),
         ddl: Mutex::new(()),
         next_id: AtomicU64::new(state.next_id),
+        snapshots: Mutex::new(()),
+        open_snapshots: Mutex::default(),
         forgetting: Mutex::new(()),
         _lock: lock,
     })

@@ -6,7 +6,7 @@ use super::table_state::TableState;
 use crate::cell::MAX_ROW_LENGTH;
 use crate::client::{ResultScanner, Scan, TableAttributes, TableName};
 use crate::error::{Error, Result};
-use crate::manifest::{ManifestEdit, RegionEntry, TableEntry};
+use crate::manifest::{ManifestEdit, RegionEntry, StoreEntry, TableEntry};
 use crate::region::{ExclusiveRegion, Region, TableCounters, encoded_region_name};
 use crate::schema::TableDescriptor;
 use crate::store::StoreFile;
@@ -59,7 +59,7 @@ impl StoreInner {
     }
 
     /// A table may get the name.
-    fn check_target(&self, name: &TableName) -> Result<()> {
+    pub(super) fn check_target(&self, name: &TableName) -> Result<()> {
         if name.namespace == SYSTEM_NAMESPACE {
             return Err(Error::NotAllowed("tables in the namespace hbase are HBase's own".to_owned()));
         }
@@ -123,10 +123,12 @@ impl StoreInner {
         let mut edits = vec![modify];
         for (region, held) in regions.iter().zip(&exclusive) {
             held.flush()?;
-            let gone = dropped
-                .iter()
-                .map(|family| ManifestEdit::RemoveStore { region: region.id(), family: (*family).clone() });
-            edits.extend(gone);
+            for family in &dropped {
+                let (region, family) = (region.id(), (*family).clone());
+                edits.push(ManifestEdit::RemoveStore { region, family: family.clone() });
+                // If a family of that name comes again, its past is not to look whole.
+                edits.push(ManifestEdit::SetHistoryCompleteSince { region, family, since_millis: self.now() });
+            }
         }
         self.services.commit(&edits)?;
         regions.iter().for_each(|region| region.apply_descriptor(&descriptor));
@@ -159,6 +161,9 @@ impl StoreInner {
         self.services.check_writable(true)?;
         let table = self.catalog.read().table(name)?;
         let _structure = table.structure.lock();
+        if self.services.manifest.read(|state| state.snapshots_of(table.id).next().is_some()) {
+            return Err(Error::HasSnapshots(name.to_string()));
+        }
         let regions = in_id_order(&table);
         let mut exclusive = hold_all(&regions);
         self.services.commit(&[ManifestEdit::DropTable { id: table.id }])?;
@@ -224,8 +229,16 @@ impl StoreInner {
     ) -> Result<()> {
         let newest = regions.iter().map(|region| region.born_millis()).max().unwrap_or(0);
         let born_millis = self.now().max(newest.saturating_add(1));
-        let entries = self.region_entries(table.id, &table.name(), splits, born_millis);
-        let fresh = self.open_regions(&entries, &table.descriptor(), &table.counters)?;
+        let mut entries = self.region_entries(table.id, &table.name(), splits, born_millis);
+        let descriptor = table.descriptor();
+        if regions.iter().flat_map(|region| region.stores()).any(|store| store.has_history()) {
+            // What was there is gone with its past.
+            let empty = StoreEntry { files: BTreeMap::new(), history_complete_since: Some(self.now()) };
+            for entry in &mut entries {
+                entry.stores.extend(descriptor.families.keys().map(|family| (family.clone(), empty.clone())));
+            }
+        }
+        let fresh = self.open_regions(&entries, &descriptor, &table.counters)?;
         let edits: Vec<_> = regions
             .iter()
             .map(|region| ManifestEdit::RemoveRegion { id: region.id() })
@@ -246,14 +259,14 @@ fn keeps_families(old: &TableDescriptor, new: &TableDescriptor) -> bool {
 }
 
 /// A table's regions, in the order in which writers of several regions enter them.
-fn in_id_order(table: &TableState) -> Vec<Arc<Region>> {
+pub(super) fn in_id_order(table: &TableState) -> Vec<Arc<Region>> {
     let mut regions = table.regions().to_vec();
     regions.sort_by_key(|region| region.id());
     regions
 }
 
 /// Holds all regions; they come in the order of their ids.
-fn hold_all(regions: &[Arc<Region>]) -> Vec<ExclusiveRegion<'_>> {
+pub(super) fn hold_all(regions: &[Arc<Region>]) -> Vec<ExclusiveRegion<'_>> {
     regions.iter().map(|region| region.exclusive()).collect()
 }
 

@@ -151,6 +151,11 @@ impl HStore {
         Some(self.history_complete_since.load(Ordering::Acquire)).filter(|since| *since != HISTORY_WHOLE)
     }
 
+    /// True if anything was ever written to it, as far as one can tell.
+    pub fn has_history(&self) -> bool {
+        !self.files().is_empty() || !self.memstore.is_empty() || self.history_complete_since().is_some()
+    }
+
     /// Moves the mark forward, after the manifest has.
     pub fn move_history(&self, since: i64) {
         self.history_complete_since.fetch_max(since, Ordering::AcqRel);

@@ -144,7 +144,7 @@ fn any_edits() -> impl Strategy<Value = Vec<ManifestEdit>> {
                 automatic: time > 0,
                 descriptor: descriptor.clone(),
                 attributes,
-                regions: vec![Arc::new(region.clone()); usize::from(time > 7)],
+                regions: if time > 7 { vec![Arc::new(region.clone())] } else { Vec::new() },
             };
             let entry = NamespaceEntry { id, name: text, descriptor: namespace.clone(), attributes };
             let table =

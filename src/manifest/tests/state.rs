@@ -43,7 +43,6 @@ fn edits_that_do_not_fit_change_nothing() {
         ManifestEdit::DropTable { id: 2 },
         ManifestEdit::CreateSnapshot(snapshot(30, 9, "a", 3)),
         ManifestEdit::CreateSnapshot(snapshot(30, 2, "s", 3)),
-        ManifestEdit::CreateSnapshot(snapshot(30, 2, "a", 1)),
         ManifestEdit::CreateSnapshot(snapshot(4, 2, "a", 3)),
         ManifestEdit::DeleteSnapshot { id: 9 },
         ManifestEdit::RenameSnapshot { id: 9, name: Bytes::from_static(b"x") },
