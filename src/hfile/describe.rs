@@ -1,9 +1,10 @@
 //! What an HFile is made of, for people and programs: `cellfs hfile`.
 
-use super::block::{BLOCK_HEADER_LEN, BlockHeader, BlockType};
+use super::block::{BLOCK_HEADER_LEN, BlockHeader};
 use super::bloom::BloomMeta;
 use super::codec::codec_name;
 use super::file_info::key;
+use super::index::IndexBlock;
 use super::info::{bloom_name, encoding_name};
 use super::reader::HFileReader;
 use crate::cell::Cell;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Everything about a file but its cells. Sizes in bytes, times in milliseconds, rows as [`to_string_binary`] spells them. Serialised, it is the
 /// JSON of `cellfs hfile --json`.
@@ -165,20 +167,11 @@ impl HFileReader {
     }
 
     fn index_by_level(&self) -> Result<Vec<IndexLevel>> {
-        let mut levels = vec![IndexLevel { blocks: 1, entries: self.root.len() as u64 }];
-        let mut blocks = vec![self.root.clone()];
-        for level in 1..self.index_levels() {
-            let kind =
-                if level + 1 == self.index_levels() { BlockType::LeafIndex } else { BlockType::IntermediateIndex };
-            let mut below = Vec::new();
-            for pointer in blocks.iter().flat_map(|block| (0..block.len()).filter_map(|at| block.pointer(at))) {
-                below.push(self.index_block(pointer, kind)?);
-            }
-            let entries = below.iter().map(|block| block.len() as u64).sum();
-            levels.push(IndexLevel { blocks: below.len() as u64, entries });
-            blocks = below;
-        }
-        Ok(levels)
+        let level = |blocks: Vec<Arc<IndexBlock>>| IndexLevel {
+            blocks: blocks.len() as u64,
+            entries: blocks.iter().map(|block| block.len() as u64).sum(),
+        };
+        Ok(self.index_levels_below_root()?.into_iter().map(level).collect())
     }
 
     fn count_blocks(&self) -> Result<BTreeMap<&'static str, BlockCount>> {

@@ -102,6 +102,11 @@ impl IndexBlock {
         self.entries.len()
     }
 
+    /// All entries, in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (BlockPointer, &[u8])> {
+        self.entries.iter().map(|entry| (entry.pointer, self.key_of(entry)))
+    }
+
     /// Memory it takes in the cache.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.payload.len() + self.entries.len() * size_of::<Entry>() + self.rows.heap_bytes()

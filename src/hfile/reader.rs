@@ -288,6 +288,39 @@ impl HFileReader {
         Ok(parsed)
     }
 
+    /// The index level by level from the root; blocks of a level stand one behind the other in the file, so that no index, however it points,
+    /// has more than fit.
+    pub(super) fn index_levels_below_root(&self) -> Result<Vec<Vec<Arc<IndexBlock>>>> {
+        let mut levels = vec![vec![Arc::clone(&self.root)]];
+        for level in 1..self.index_levels() {
+            let kind =
+                if level + 1 == self.index_levels() { BlockType::LeafIndex } else { BlockType::IntermediateIndex };
+            let (mut below, mut behind) = (Vec::new(), 0);
+            for block in levels.last().into_iter().flatten() {
+                for (pointer, key) in block.entries() {
+                    self.check_forward(behind, pointer)?;
+                    behind = pointer.offset + pointer.len as u64;
+                    let child = self.index_block(pointer, kind)?;
+                    if child.key(0) != Some(key) {
+                        let what = "an index block does not begin with the key that its parent has for it";
+                        return Err(Error::corruption(self.path(), pointer.offset, what));
+                    }
+                    below.push(child);
+                }
+            }
+            levels.push(below);
+        }
+        Ok(levels)
+    }
+
+    /// An index that goes back in the file could go on for ever.
+    pub(super) fn check_forward(&self, behind: u64, pointer: BlockPointer) -> Result<()> {
+        if pointer.offset >= behind {
+            return Ok(());
+        }
+        Err(Error::corruption(self.path(), pointer.offset, "the index goes back from one block to the next"))
+    }
+
     /// A block of cells; `ahead` is where a sequential scan keeps what it has read in advance.
     pub(super) fn data_block(
         &self,

@@ -129,9 +129,14 @@ impl HFileScanner {
         Ok(())
     }
 
+    /// Where the path points to.
+    fn pointer(&self) -> Option<BlockPointer> {
+        self.path.last().and_then(|(block, at)| block.pointer(*at))
+    }
+
     /// Loads the data block that the path points to.
     fn load(&mut self) -> Result<Option<Arc<DataBlock>>> {
-        let Some(pointer) = self.path.last().and_then(|(block, at)| block.pointer(*at)) else { return Ok(None) };
+        let Some(pointer) = self.pointer() else { return Ok(None) };
         self.reader.data_block(pointer, self.options.cache_blocks, self.ahead.as_mut()).map(Some)
     }
 
@@ -175,8 +180,15 @@ impl HFileScanner {
         self.current = None;
         while let Some(block) = &self.block {
             self.current = block.cell(self.at);
-            if self.current.is_some() || !self.next_pointer()? {
+            if self.current.is_some() {
                 break;
+            }
+            let end = self.pointer().map_or(0, |pointer| pointer.offset + pointer.len as u64);
+            if !self.next_pointer()? {
+                break;
+            }
+            if let Some(next) = self.pointer() {
+                self.reader.check_forward(end, next)?;
             }
             self.block = self.load()?;
             self.at = 0;

@@ -5,7 +5,7 @@
 
 use super::block::{BLOCK_HEADER_LEN, Block, BlockHeader, BlockType};
 use super::cache::BlockCache;
-use super::index::{BlockPointer, IndexBlock};
+use super::index::BlockPointer;
 use super::input::Damage;
 use super::reader::HFileReader;
 use crate::cell::{Cell, compare, compare_flat_keys};
@@ -69,27 +69,9 @@ pub fn verify(file: Arc<dyn File>) -> Result<VerifiedHFile> {
 
 /// All entries of the lowest level of the index.
 fn index_entries(reader: &HFileReader) -> Result<Vec<(BlockPointer, Vec<u8>)>> {
-    let mut blocks: Vec<Arc<IndexBlock>> = vec![reader.root.clone()];
-    for level in 1..reader.index_levels() {
-        let kind = if level + 1 == reader.index_levels() { BlockType::LeafIndex } else { BlockType::IntermediateIndex };
-        let mut below = Vec::new();
-        for block in &blocks {
-            for (pointer, key) in entries_of(block) {
-                let child = reader.index_block(pointer, kind)?;
-                if child.key(0) != Some(&key[..]) {
-                    let what = "an index block does not begin with the key that its parent has for it";
-                    return Err(Error::corruption(reader.path(), pointer.offset, what));
-                }
-                below.push(child);
-            }
-        }
-        blocks = below;
-    }
-    Ok(blocks.iter().flat_map(|block| entries_of(block)).collect())
-}
-
-fn entries_of(block: &IndexBlock) -> Vec<(BlockPointer, Vec<u8>)> {
-    (0..block.len()).filter_map(|at| Some((block.pointer(at)?, block.key(at)?.to_vec()))).collect()
+    let lowest = reader.index_levels_below_root()?.pop().unwrap_or_default();
+    let entries = lowest.iter().flat_map(|block| block.entries());
+    Ok(entries.map(|(pointer, key)| (pointer, key.to_vec())).collect())
 }
 
 struct Verifier<'a> {

@@ -1,5 +1,6 @@
 //! Round trips of written files against a sorted `Vec`.
 
+mod decoders;
 mod distrust;
 mod model;
 
