@@ -6,6 +6,7 @@ mod data;
 mod engine;
 mod figures;
 mod fs;
+mod hfile;
 mod store;
 mod textbook;
 
@@ -32,6 +33,8 @@ enum Command {
     Fs(fs::Options),
     /// A table of a million rows, listed. Exits non-zero when a goal is missed.
     Scale(fs::scale::Options),
+    /// Store files written and read in each encoding and codec, beside HBase. Exits non-zero when a goal is missed.
+    Hfile(hfile::Options),
     /// The textbook's experiments: exact counts and sizes. Exits non-zero when a figure is off.
     Textbook(textbook::Options),
 }
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Engine(options) => engine::run(&directory, &options).map(|()| true),
         Command::Fs(options) => fs::run(&directory, &options).map(|()| true),
         Command::Scale(options) => fs::scale::run(&directory, &options),
+        Command::Hfile(options) => hfile::run(&directory, &options),
         Command::Textbook(options) => textbook::run(&directory, &options),
     };
     match outcome {
