@@ -3,7 +3,7 @@
 use super::cells::Version;
 use super::handle::{DirectoryHandle, Handle};
 use super::inode::{Inode, Node};
-use super::lookup::{cell_entry, row_scan};
+use super::lookup::{cell_entry, node_of, row_scan};
 use super::scratch::ScratchPlace;
 use super::via::ViaSource;
 use super::{CellFs, refuse};
@@ -263,7 +263,8 @@ impl CellFs {
     fn parent_of(&self, node: &Node) -> FsResult<Node> {
         Ok(match node {
             Node::Table(table) if !table.is_live() => {
-                Node::Magic(MagicNode::Snapshots(TableHandle(self.admin.table(&table.0.name())?)))
+                let live = TableHandle(self.admin.table(&table.0.name())?);
+                Node::Magic(if table.is_past() { MagicNode::TablePast(live) } else { MagicNode::Snapshots(live) })
             }
             Node::Table(table) => {
                 let name = table.0.name().namespace;
@@ -321,7 +322,7 @@ impl CellFs {
             Source::Magic(listing) => listing
                 .next()
                 .transpose()
-                .map(|next| next.map(|(name, node)| Item::new(name, Node::Magic(node.clone()), node.kind()))),
+                .map(|next| next.map(|(name, node)| Item::new(name, node_of(node.clone()), node.kind()))),
         }
     }
 

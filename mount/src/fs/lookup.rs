@@ -12,7 +12,7 @@ use crate::ops::{Attributes, Caller, Entry, FileKind, FsError, FsResult, Lifetim
 use bytes::Bytes;
 use cellfs::Error;
 use cellfs::cell::{Cell, tag_type};
-use cellfs::client::{Get, Scan, TableAttributes, TableName};
+use cellfs::client::{Get, Scan, TableAttributes, TableName, TableView};
 use cellfs::schema::FOREVER;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ impl CellFs {
         }
         match self.find_name(caller, parent, name)? {
             Some(entry) => Ok(Some(entry)),
+            // What was not there at a moment of the past may be put there.
+            None if table_of(&parent.node()).is_some_and(|table| table.is_past()) => Err(FsError::not_found()),
             // What is not remembered as absent must be asked for again.
             None if self.state.note_absent(parent.number, name) => Ok(None),
             None => Err(FsError::not_found()),
@@ -90,6 +92,25 @@ impl CellFs {
     }
 
     pub(super) fn magic_entry(&self, caller: &Caller, node: MagicNode, name_lifetime: Lifetime) -> FsResult<Entry> {
+        match node {
+            // What a name in `.snap` or `.at` leads to may be something else the next time.
+            MagicNode::View(table) => {
+                return self.table_entry(table);
+            }
+            MagicNode::ViewRow(table, row) => {
+                let inode = self.state.inodes.reference(Node::Row(table.clone(), row.clone()));
+                return match self.row_attributes(&inode, &table, &row) {
+                    Ok(Some(attributes)) => {
+                        Ok(Entry { name_lifetime: Lifetime::None, ..self.row_entry(&table, attributes) })
+                    }
+                    other => {
+                        self.state.inodes.forget(inode.number, 1);
+                        Err(other.err().unwrap_or_else(FsError::not_found))
+                    }
+                };
+            }
+            _ => {}
+        }
         let shown = self.magic.attributes(&node, caller)?;
         let inode = self.state.inodes.reference(Node::Magic(node));
         let attributes = show_magic(inode.number, shown);
@@ -118,14 +139,44 @@ impl CellFs {
     }
 
     pub(super) fn table_entry(&self, table: TableHandle) -> FsResult<Entry> {
+        let live = table.is_live();
         let attributes = self.table_facts(&table)?;
         let inode = self.state.inodes.reference(Node::Table(table));
         inode.lock().attributes_given = true;
-        Ok(lasting(show_directory(inode.number, &attributes)))
+        let entry = lasting(show_directory(inode.number, &attributes));
+        // A view follows the live table's mode, and its name may lead to another.
+        match live {
+            true => Ok(entry),
+            false => Ok(Entry { name_lifetime: Lifetime::None, attribute_lifetime: Lifetime::None, ..entry }),
+        }
+    }
+
+    /// Mode and owner of the live table, which hold for its views, and the time that the view stands at.
+    fn view_facts(&self, table: &TableHandle) -> FsResult<TableAttributes> {
+        let name = table.0.name();
+        let facts = match self.admin.table(&name) {
+            Ok(live) if live.id() == table.0.id() && live.view() == TableView::Live => {
+                self.table_facts(&TableHandle(live))?
+            }
+            _ => self.admin.table_attributes(&name)?,
+        };
+        let stands_at = match table.0.view() {
+            TableView::Live => return Ok(facts),
+            TableView::AsOf(millis) => millis.min(self.state.now()),
+            TableView::Snapshot { id, .. } => {
+                let snapshots = self.admin.list_snapshots(&name)?;
+                let found = snapshots.iter().find(|snapshot| snapshot.id == id);
+                found.map_or(facts.modified_millis, |snapshot| snapshot.created_millis)
+            }
+        };
+        Ok(TableAttributes { modified_millis: stands_at, changed_millis: stands_at, ..facts })
     }
 
     /// The table's attributes as the mount shows them.
     pub(super) fn table_facts(&self, table: &TableHandle) -> FsResult<TableAttributes> {
+        if !table.is_live() {
+            return self.view_facts(table);
+        }
         if let Some(facts) = self.state.tables.read().get(&table.id()) {
             return Ok(facts.attributes);
         }
@@ -350,7 +401,8 @@ impl CellFs {
             }
             Node::Table(table) => {
                 inode.lock().attributes_given = true;
-                (show_directory(inode.number, &self.table_facts(&table)?), Lifetime::Forever)
+                let lifetime = if table.is_live() { Lifetime::Forever } else { Lifetime::None };
+                (show_directory(inode.number, &self.table_facts(&table)?), lifetime)
             }
             Node::Via(..) => return refuse(libc::ESTALE, "not a directory of its own"),
             Node::Row(table, row) => match self.row_attributes(inode, &table, &row)? {
@@ -417,13 +469,39 @@ pub(super) fn table_name(namespace: &str, name: &[u8]) -> Option<TableName> {
     TableName::new(namespace, std::str::from_utf8(name).ok()?).ok()
 }
 
+/// The table that a node belongs to.
+pub(super) fn table_of(node: &Node) -> Option<TableHandle> {
+    match node {
+        Node::Table(table) | Node::Row(table, _) | Node::Via(table, ..) => Some(table.clone()),
+        Node::Cell(cell) => Some(cell.table.clone()),
+        Node::Magic(magic) => magic.table().cloned(),
+        Node::Root | Node::Namespace(..) | Node::Scratch(_) => None,
+    }
+}
+
+/// The node of what the dot names led to: views are tables and rows like others.
+pub(super) fn node_of(magic: MagicNode) -> Node {
+    match magic {
+        MagicNode::View(table) => Node::Table(table),
+        MagicNode::ViewRow(table, row) => Node::Row(table, row),
+        magic => Node::Magic(magic),
+    }
+}
+
 /// True if cells of the table vanish by themselves.
 pub(super) fn expires(table: &TableHandle) -> bool {
+    if !table.is_live() {
+        // In a snapshot time stands still; the past is always asked for again.
+        return table.is_past();
+    }
     table.0.descriptor().families.values().any(|family| family.ttl_seconds != FOREVER)
 }
 
 /// When a version stops being visible: by its family's TTL, unless MIN_VERSIONS keeps it, and by its own TTL tag.
 fn expiry(address: &CellAddress, cell: &Cell) -> Option<i64> {
+    if !address.table.is_live() {
+        return address.table.is_past().then_some(0);
+    }
     let descriptor = address.table.0.descriptor();
     let by_family = descriptor
         .families

@@ -84,6 +84,14 @@ impl CellFs {
         }
     }
 
+    /// Refuses to change anything in a snapshot or in the past.
+    fn changeable(&self, inode: &Inode) -> FsResult<()> {
+        match lookup::table_of(&inode.node()).filter(|table| !table.is_live()) {
+            Some(view) => Err(FsError::new(libc::EROFS, format!("{} is only shown", view.path()))),
+            None => Ok(()),
+        }
+    }
+
     /// True if operations on the node may wait.
     fn node_blocks(&self, node: &Node) -> bool {
         matches!(node, Node::Magic(magic) if self.magic.may_block(magic))
@@ -135,6 +143,7 @@ impl Operations for CellFs {
         changes: &AttributeChanges,
     ) -> FsResult<(Attributes, Lifetime)> {
         let target = self.inode(inode)?;
+        self.changeable(&target)?;
         let shown = self.set_attributes(caller, &target, handle, changes)?;
         if target.number == inode {
             return Ok(shown);
@@ -144,18 +153,23 @@ impl Operations for CellFs {
     }
 
     fn mkdir(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32) -> FsResult<Entry> {
-        self.make_directory(caller, &*self.inode(parent)?, name.as_bytes(), mode)
+        let parent = self.inode(parent)?;
+        self.changeable(&parent)?;
+        self.make_directory(caller, &parent, name.as_bytes(), mode)
     }
 
     fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
         let directory = self.inode(parent)?;
+        self.changeable(&directory)?;
         self.remove_file(caller, &directory, name.as_bytes())?;
         self.name_changed_via(&directory, parent, name.as_bytes());
         Ok(())
     }
 
     fn rmdir(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
-        self.remove_directory(caller, &*self.inode(parent)?, name.as_bytes())
+        let parent = self.inode(parent)?;
+        self.changeable(&parent)?;
+        self.remove_directory(caller, &parent, name.as_bytes())
     }
 
     fn rename(
@@ -168,6 +182,8 @@ impl Operations for CellFs {
         flags: u32,
     ) -> FsResult<()> {
         let (source, target) = (self.inode(parent)?, self.inode(new_parent)?);
+        self.changeable(&source)?;
+        self.changeable(&target)?;
         self.rename_name(caller, (&source, name.as_bytes()), (&target, new_name.as_bytes()), flags)?;
         self.name_changed_via(&source, parent, name.as_bytes());
         self.name_changed_via(&target, new_parent, new_name.as_bytes());
@@ -176,6 +192,7 @@ impl Operations for CellFs {
 
     fn create(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32, flags: i32) -> FsResult<(Entry, Opened)> {
         let directory = self.inode(parent)?;
+        self.changeable(&directory)?;
         let (entry, opened) = self.create_file(caller, &directory, name.as_bytes(), mode, flags)?;
         if directory.number == parent {
             return Ok((entry, opened));
@@ -185,7 +202,11 @@ impl Operations for CellFs {
     }
 
     fn open(&self, caller: &Caller, inode: u64, flags: i32) -> FsResult<Opened> {
-        self.open_file(caller, &self.inode(inode)?, flags)
+        let inode = self.inode(inode)?;
+        if flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0 {
+            self.changeable(&inode)?;
+        }
+        self.open_file(caller, &inode, flags)
     }
 
     fn read(&self, caller: &Caller, _inode: u64, handle: u64, offset: u64, size: u32) -> FsResult<Bytes> {

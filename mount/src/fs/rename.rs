@@ -28,10 +28,27 @@ enum File {
 }
 
 impl CellFs {
+    /// RENAME_EXCHANGE of two tables: the way to switch to a rebuilt one.
+    fn exchange_tables(&self, from: Spot<'_>, to: Spot<'_>) -> FsResult<()> {
+        let (Node::Namespace(_, source), Node::Namespace(_, target)) = (from.0.node(), to.0.node()) else {
+            return refuse(libc::EINVAL, "only two tables can be exchanged");
+        };
+        let (one, other) = (legal_table_name(&source, from.1)?, legal_table_name(&target, to.1)?);
+        self.admin.exchange_tables(&one, &other)?;
+        self.touch_namespace(&source)?;
+        self.touch_namespace(&target)
+    }
+
     pub(super) fn rename_name(&self, caller: &Caller, from: Spot<'_>, to: Spot<'_>, flags: u32) -> FsResult<()> {
         self.writable()?;
+        if flags == libc::RENAME_EXCHANGE {
+            return self.exchange_tables(from, to);
+        }
         if flags & !libc::RENAME_NOREPLACE != 0 {
-            return refuse(libc::EINVAL, "of the ways to rename only RENAME_NOREPLACE is known here");
+            return refuse(
+                libc::EINVAL,
+                "of the ways to rename only RENAME_NOREPLACE and RENAME_EXCHANGE are known here",
+            );
         }
         let keep = flags & libc::RENAME_NOREPLACE != 0;
         if to.1.len() > names::MAX_NAME {
@@ -52,6 +69,13 @@ impl CellFs {
             }
             (Node::Table(_) | Node::Row(..), Node::Table(_) | Node::Row(..)) => {
                 self.rename_file(caller, from, to, keep)
+            }
+            (Node::Magic(MagicNode::Snapshots(source)), Node::Magic(MagicNode::Snapshots(target))) => {
+                if source != target {
+                    return refuse(libc::EXDEV, "a snapshot belongs to its table");
+                }
+                let (old, new) = (self.magic.snapshot_name(from.1)?, self.magic.snapshot_name(to.1)?);
+                Ok(self.admin.rename_snapshot(&source.0.name(), &old, &new)?)
             }
             (Node::Magic(MagicNode::ViaKeys(source, by)), Node::Magic(MagicNode::ViaKeys(target, to_by))) => {
                 if source != target {

@@ -136,6 +136,13 @@ impl CellFs {
 
     /// What the row keeps of its own, as stored.
     pub(super) fn stored_row_attributes(&self, table: &TableHandle, row: &Bytes) -> FsResult<Option<FileAttributes>> {
+        if table.is_past() {
+            // Modes hold as they are today, so that the past opens no secret; a row that is gone shows the last it had.
+            let live = TableHandle(self.admin.table(&table.0.name())?);
+            if let Some(own) = self.stored_row_attributes(&live, row)? {
+                return Ok(Some(own));
+            }
+        }
         let result = table.0.get(&Get::new(row.clone()).column(ROW_ATTRIBUTES_FAMILY, Bytes::new()));
         match result {
             Ok(found) => Ok(found.cells.first().map(|cell| FileAttributes::decode(cell.value()))),

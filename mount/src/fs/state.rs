@@ -435,6 +435,8 @@ impl MountHooks for MountState {
                 self.drop_names(table, &namespace, &name);
                 self.forget_table(table);
             }
+            // No table has this id yet: what is forgotten is that the name led to nothing.
+            Change::TableMade { namespace, name } => self.drop_names(0, &namespace, &name),
             Change::Schema { table } => {
                 self.table_changed(table, now);
                 let Some(handle) = self.handle_of(table) else { return };

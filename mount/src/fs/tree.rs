@@ -9,7 +9,7 @@ use super::scratch::{ScratchPlace, is_scratch_name};
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicNode, Place, TableHandle};
 use crate::names;
-use crate::ops::{Caller, Entry, FsError, FsResult};
+use crate::ops::{Caller, Entry, FsError, FsResult, Lifetime};
 use bytes::Bytes;
 use cellfs::client::{Delete, DeleteMarker, Scan, TableAttributes, TableName, WriteTime};
 use cellfs::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
@@ -34,6 +34,12 @@ impl CellFs {
             Node::Table(table) => self.make_row(caller, parent, &table, name, mode),
             Node::Row(..) => refuse(libc::EPERM, "a row holds cells, which are files"),
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.make_row_via(caller, &table, &scheme, name, mode),
+            Node::Magic(MagicNode::Snapshots(table)) => {
+                let snapshot = self.magic.snapshot_name(name)?;
+                self.admin.create_snapshot(&table.0.name(), &snapshot)?;
+                let view = self.admin.open_snapshot(&table.0.name(), &snapshot)?;
+                self.magic_entry(caller, MagicNode::View(TableHandle(view)), Lifetime::None)
+            }
             Node::Magic(_) => refuse(libc::EPERM, "no directory can be made here"),
             Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
                 refuse(libc::ENOTDIR, "a cell is a file, not a directory")
@@ -254,6 +260,10 @@ impl CellFs {
                 None => Err(not_a_cell(&table, name)),
             },
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.remove_row_via(&table, &scheme, name),
+            Node::Magic(MagicNode::Snapshots(table)) => {
+                let snapshot = self.magic.snapshot_name(name)?;
+                Ok(self.admin.delete_snapshot(&table.0.name(), &snapshot)?)
+            }
             Node::Magic(_) => refuse(libc::EPERM, "not a directory that can be removed"),
             Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
                 refuse(libc::ENOTDIR, "a cell is a file, not a directory")

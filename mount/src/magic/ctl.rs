@@ -17,16 +17,18 @@ use std::time::Duration;
 /// The longest line: a verb with a row key in which every byte is escaped.
 const MAX_LINE: usize = 128 << 10;
 
-const VERBS: &str = "flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY] | truncate NAME | drop NAME";
+const VERBS: &str = "flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY] | truncate NAME | drop NAME | \
+                     clone SNAPSHOT NAMESPACE:TABLE";
 
 /// The verbs with how many words may follow.
-const WORDS: [(&str, std::ops::RangeInclusive<usize>); 6] = [
+const WORDS: [(&str, std::ops::RangeInclusive<usize>); 7] = [
     ("flush", 0..=0),
     ("compact", 0..=1),
     ("major_compact", 0..=1),
     ("split", 0..=1),
     ("truncate", 1..=1),
     ("drop", 1..=1),
+    ("clone", 2..=2),
 ];
 
 /// A verb that was understood.
@@ -38,6 +40,8 @@ enum Verb {
     Split(Option<Bytes>),
     Truncate(String),
     Drop(String),
+    /// A snapshot, and the table that is made of it.
+    Clone(Bytes, TableName),
 }
 
 /// The verbs that run, and the last that ended, of each table.
@@ -146,6 +150,11 @@ impl CtlFile {
                 self.store.truncate_table(&name)?;
                 self.hooks.changed(Change::Table { table: self.table.id() });
             }
+            Verb::Clone(snapshot, target) => {
+                self.store.clone_snapshot(&name, snapshot, target)?;
+                let (namespace, name) = (target.namespace.clone(), target.qualifier.clone());
+                self.hooks.changed(Change::TableMade { namespace, name });
+            }
             Verb::Drop(typed) => {
                 check_typed(&name, typed, "drop")?;
                 self.store.drop_table(&name)?;
@@ -213,6 +222,12 @@ fn parse(line: &[u8]) -> FsResult<Verb> {
         b"major_compact" => Verb::MajorCompact(family()?),
         b"split" => Verb::Split(row()?),
         b"truncate" => Verb::Truncate(typed()),
+        b"clone" => {
+            let snapshot = row()?.unwrap_or_default();
+            let target = String::from_utf8_lossy(arguments.get(1).copied().unwrap_or(&[])).into_owned();
+            let target = TableName::parse(&target).map_err(|error| wrong(error.to_string()))?;
+            Verb::Clone(snapshot, target)
+        }
         _ => Verb::Drop(typed()),
     })
 }

@@ -19,6 +19,7 @@ impl Magic {
             Place::Root => match name {
                 b".help" => Some(MagicNode::Help),
                 b".cellfs" => Some(MagicNode::Instance),
+                b".at" => Some(MagicNode::Past),
                 _ => None,
             },
             Place::Namespace(namespace) => match name {
@@ -30,14 +31,17 @@ impl Magic {
                 let table = TableHandle(Arc::clone(table));
                 match name {
                     b".schema" => Some(MagicNode::TableSchema(table)),
+                    b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
+                    b".via" => Some(MagicNode::Via(table)),
+                    // The rest is the live table's alone, so nothing leads from a view into another.
+                    _ if !table.is_live() => None,
+                    b".snap" => Some(MagicNode::Snapshots(table)),
+                    b".at" => Some(MagicNode::TablePast(table)),
                     b".ctl" => Some(MagicNode::Ctl(table)),
                     b".stats" => Some(MagicNode::TableStats(table)),
                     b".health" => Some(MagicNode::TableHealth(table)),
                     b".regions" => Some(MagicNode::Regions(table)),
-                    b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
                     b".import" => Some(MagicNode::Import(table)),
-                    b".snap" if table.is_live() => Some(MagicNode::Snapshots(table)),
-                    b".via" => Some(MagicNode::Via(table)),
                     _ => None,
                 }
             }
@@ -48,6 +52,7 @@ impl Magic {
                     b".row.json" => Some(MagicNode::RowJson(table, row)),
                     b".versions" => Some(MagicNode::Versions(table, row)),
                     b".as" => Some(MagicNode::As(table, row)),
+                    b".at" if table.is_live() => Some(MagicNode::RowPast(table, row)),
                     _ => None,
                 }
             }
@@ -94,6 +99,12 @@ impl Magic {
                 of.map(|of| MagicNode::AsType(table.clone(), row.clone(), of))
             }
             MagicNode::AsType(table, row, of) => typed::lookup(table, row, *of, name, self.hooks.as_ref())?,
+            MagicNode::Past
+            | MagicNode::PastRoot(_)
+            | MagicNode::PastNamespace(..)
+            | MagicNode::PastGone(..)
+            | MagicNode::TablePast(_)
+            | MagicNode::RowPast(..) => self.lookup_past(directory, name)?,
             _ => None,
         })
     }
@@ -173,6 +184,12 @@ impl Magic {
                 .map(|of| (of.name().to_owned(), MagicNode::AsType(table.clone(), row.clone(), of)))
                 .collect(),
             MagicNode::AsType(table, row, of) => return typed::list(table, row, *of, &self.hooks),
+            MagicNode::Past
+            | MagicNode::PastRoot(_)
+            | MagicNode::PastNamespace(..)
+            | MagicNode::PastGone(..)
+            | MagicNode::TablePast(_)
+            | MagicNode::RowPast(..) => return self.list_past(node),
             _ => return Err(FsError::new(libc::ENOTDIR, "not a directory")),
         };
         Ok(Box::new(fixed.into_iter().map(|(name, node)| Ok((Bytes::from(name), node)))))

@@ -38,6 +38,13 @@ pub enum Change {
         /// Its name there.
         name: String,
     },
+    /// A table has come to be.
+    TableMade {
+        /// The namespace it is in.
+        namespace: String,
+        /// Its name there.
+        name: String,
+    },
     /// The text of the table's `.schema` has changed.
     Schema {
         /// The table's id.

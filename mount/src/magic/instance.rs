@@ -32,10 +32,11 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
   TABLE/                     mkdir creates, rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
     .ctl                     write: flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY]
-                                    | truncate NAME | drop NAME
+                                    | truncate NAME | drop NAME | clone SNAPSHOT NS:TABLE
     .stats .regions/N/stats  figures, a line each
     .health                  OK and WARN lines: what to look at, what to do
-    .snap/NAME/                a snapshot of the table, read-only
+    .snap/NAME/              mkdir takes a snapshot, rmdir deletes it; in it the table, read-only
+    .at/TIME/                the table as of a moment; so too in the root and in rows
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              where filter sample, for agg also sum group
                              FORM: rows/ keys count agg jsonl cells tsv csv

@@ -14,6 +14,7 @@ mod health;
 mod hooks;
 pub mod import;
 mod instance;
+mod past;
 
 mod node;
 mod path;
@@ -140,7 +141,10 @@ impl Magic {
                 let of_table = self.store.table_attributes(&table.0.name())?;
                 (of_table.uid, of_table.gid, of_table.mode, of_table.modified_millis.saturating_mul(MILLI))
             }
-            (None, MagicNode::NamespaceSchema(name) | MagicNode::NamespaceStats(name)) => {
+            (
+                None,
+                MagicNode::NamespaceSchema(name) | MagicNode::NamespaceStats(name) | MagicNode::PastNamespace(_, name),
+            ) => {
                 let of_namespace = self.store.namespace(name)?.2;
                 let mtime = of_namespace.modified_millis.saturating_mul(MILLI);
                 (of_namespace.uid, of_namespace.gid, of_namespace.mode, mtime)
@@ -180,7 +184,13 @@ impl Magic {
         };
         let allowed = match node.kind() {
             FileKind::Directory
-                if matches!(node, MagicNode::CellVersions(_) | MagicNode::AsType(..) | MagicNode::ViaKeys(..)) =>
+                if matches!(
+                    node,
+                    MagicNode::CellVersions(_)
+                        | MagicNode::AsType(..)
+                        | MagicNode::ViaKeys(..)
+                        | MagicNode::Snapshots(_)
+                ) =>
             {
                 0o777
             }
@@ -236,7 +246,15 @@ impl Magic {
             | MagicNode::ViaPrefixes(_)
             | MagicNode::ViaKeys(..)
             | MagicNode::As(..)
-            | MagicNode::AsType(..) => return Err(FsError::new(libc::EISDIR, "a directory")),
+            | MagicNode::AsType(..)
+            | MagicNode::Past
+            | MagicNode::PastRoot(_)
+            | MagicNode::PastNamespace(..)
+            | MagicNode::PastGone(..)
+            | MagicNode::TablePast(_)
+            | MagicNode::RowPast(..)
+            | MagicNode::View(_)
+            | MagicNode::ViewRow(..) => return Err(FsError::new(libc::EISDIR, "a directory")),
         }))
     }
 

@@ -37,6 +37,11 @@ impl TableHandle {
     pub fn is_live(&self) -> bool {
         self.0.view() == TableView::Live
     }
+
+    /// True for a table as of a moment: what it shows may change, by cells that are written with old timestamps.
+    pub fn is_past(&self) -> bool {
+        matches!(self.0.view(), TableView::AsOf(_))
+    }
 }
 
 impl PartialEq for TableHandle {
@@ -177,6 +182,22 @@ pub enum MagicNode {
     AsType(TableHandle, Bytes, ColumnType),
     /// `<row>/.as/<type>/<cell>`
     AsCell(CellAddress, ColumnType),
+    /// `MOUNT/.at/`
+    Past,
+    /// `MOUNT/.at/<time>/`
+    PastRoot(i64),
+    /// `MOUNT/.at/<time>/<namespace>/`
+    PastNamespace(i64, String),
+    /// `MOUNT/.at/<time>/<namespace>/<table>/` where the table's history does not reach back so far: listed, but closed.
+    PastGone(TableHandle, i64),
+    /// `<table>/.at/`
+    TablePast(TableHandle),
+    /// `<row>/.at/`
+    RowPast(TableHandle, Bytes),
+    /// A table in a view: the file system's.
+    View(TableHandle),
+    /// A row in a view: the file system's.
+    ViewRow(TableHandle, Bytes),
 }
 
 impl MagicNode {
@@ -197,7 +218,15 @@ impl MagicNode {
             | MagicNode::ViaKeys(..)
             | MagicNode::Snapshots(_)
             | MagicNode::As(..)
-            | MagicNode::AsType(..) => FileKind::Directory,
+            | MagicNode::AsType(..)
+            | MagicNode::Past
+            | MagicNode::PastRoot(_)
+            | MagicNode::PastNamespace(..)
+            | MagicNode::PastGone(..)
+            | MagicNode::TablePast(_)
+            | MagicNode::RowPast(..)
+            | MagicNode::View(_)
+            | MagicNode::ViewRow(..) => FileKind::Directory,
             _ => FileKind::Regular,
         }
     }
@@ -226,7 +255,10 @@ impl MagicNode {
             | MagicNode::Guide
             | MagicNode::GuidePage(_)
             | MagicNode::NamespaceSchema(_)
-            | MagicNode::NamespaceStats(_) => None,
+            | MagicNode::NamespaceStats(_)
+            | MagicNode::Past
+            | MagicNode::PastRoot(_)
+            | MagicNode::PastNamespace(..) => None,
             MagicNode::TableSchema(table)
             | MagicNode::Ctl(table)
             | MagicNode::TableStats(table)
@@ -249,7 +281,12 @@ impl MagicNode {
             | MagicNode::ViaKeys(table, _)
             | MagicNode::Snapshots(table)
             | MagicNode::As(table, _)
-            | MagicNode::AsType(table, ..) => Some(table),
+            | MagicNode::AsType(table, ..)
+            | MagicNode::PastGone(table, _)
+            | MagicNode::TablePast(table)
+            | MagicNode::RowPast(table, _)
+            | MagicNode::View(table)
+            | MagicNode::ViewRow(table, _) => Some(table),
             MagicNode::CellVersions(cell)
             | MagicNode::Version(cell, _)
             | MagicNode::VersionMarker(cell, _)
@@ -277,7 +314,12 @@ impl MagicNode {
             MagicNode::RowKey(_, row) | MagicNode::RowJson(_, row) | MagicNode::Versions(_, row) => out.put_slice(row),
             MagicNode::CellVersions(cell) => cell.identity(out),
             MagicNode::ViaKeys(_, scheme) => put_scheme(scheme, out),
-            MagicNode::As(_, row) => out.put_slice(row),
+            MagicNode::As(_, row) | MagicNode::RowPast(_, row) | MagicNode::ViewRow(_, row) => out.put_slice(row),
+            MagicNode::PastRoot(millis) | MagicNode::PastGone(_, millis) => out.put_i64(*millis),
+            MagicNode::PastNamespace(millis, name) => {
+                out.put_i64(*millis);
+                out.put_slice(name.as_bytes());
+            }
             MagicNode::AsType(_, row, of) => {
                 put_type(*of, out);
                 out.put_slice(row);
@@ -303,7 +345,10 @@ impl MagicNode {
             | MagicNode::ImportLast(_)
             | MagicNode::Via(_)
             | MagicNode::ViaPrefixes(_)
-            | MagicNode::Snapshots(_) => {}
+            | MagicNode::Snapshots(_)
+            | MagicNode::Past
+            | MagicNode::TablePast(_)
+            | MagicNode::View(_) => {}
         }
     }
 
@@ -334,7 +379,7 @@ impl MagicNode {
             MagicNode::CellVersions(_) => 21,
             MagicNode::Version(..) => 22,
             MagicNode::VersionMarker(..) => 23,
-            MagicNode::Snapshots(_) => 60,
+            MagicNode::Snapshots(_) => 70,
             MagicNode::Via(_) => 43,
             MagicNode::ViaPrefixes(_) => 44,
             MagicNode::ViaKeys(..) => 45,
@@ -344,6 +389,14 @@ impl MagicNode {
             MagicNode::Guide => 60,
             MagicNode::GuidePage(_) => 61,
             MagicNode::TableHealth(_) => 62,
+            MagicNode::Past => 71,
+            MagicNode::PastRoot(_) => 72,
+            MagicNode::PastNamespace(..) => 73,
+            MagicNode::PastGone(..) => 74,
+            MagicNode::TablePast(_) => 75,
+            MagicNode::RowPast(..) => 76,
+            MagicNode::View(_) => 77,
+            MagicNode::ViewRow(..) => 78,
         }
     }
 }

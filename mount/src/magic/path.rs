@@ -52,6 +52,16 @@ impl MagicNode {
                 of_table(table, &format!(".via/revts/{}", String::from_utf8_lossy(&names::row_name(prefix))))
             }
             MagicNode::ViaKeys(table, scheme) => of_table(table, &format!(".via/{}", scheme.name())),
+            MagicNode::Past => "/.at".to_owned(),
+            MagicNode::PastRoot(millis) => format!("/.at/{millis}"),
+            MagicNode::PastNamespace(millis, namespace) => format!("/.at/{millis}/{namespace}"),
+            MagicNode::PastGone(table, millis) => of_table(table, &format!(".at/{millis}")),
+            MagicNode::TablePast(table) => of_table(table, ".at"),
+            MagicNode::RowPast(table, row) => of_row(table, row, ".at"),
+            MagicNode::View(table) => table.path(),
+            MagicNode::ViewRow(table, row) => {
+                format!("{}/{}", table.path(), String::from_utf8_lossy(&names::row_name(row)))
+            }
             MagicNode::As(table, row) => of_row(table, row, ".as"),
             MagicNode::AsType(table, row, of) => of_row(table, row, &format!(".as/{}", of.name())),
             MagicNode::AsCell(cell, of) => {
@@ -63,7 +73,7 @@ impl MagicNode {
 }
 
 impl TableHandle {
-    /// The path from the mount's root; that of a snapshot is below its table.
+    /// The path from the mount's root; that of a view is below its table.
     pub fn path(&self) -> String {
         let name = self.0.name();
         let live = format!("/{}/{}", name.namespace, name.qualifier);
@@ -71,7 +81,8 @@ impl TableHandle {
             TableView::Snapshot { name, .. } => {
                 format!("{live}/.snap/{}", String::from_utf8_lossy(&names::row_name(&name)))
             }
-            TableView::Live | TableView::AsOf(_) => live,
+            TableView::AsOf(millis) => format!("{live}/.at/{millis}"),
+            TableView::Live => live,
         }
     }
 }
