@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use cellfs::Error;
-use cellfs::client::{Admin, Delete, Get, Put, Scan, Table, TableAttributes, TableName, TableView};
+use cellfs::client::{Admin, Delete, Get, Put, RestorePoint, Scan, Table, TableAttributes, TableName, TableView};
 use cellfs::clock::{Clock, ManualClock};
 use cellfs::schema::{ColumnFamilyDescriptor, KeepDeletedCells, TableDescriptor};
 use cellfs::server::{BackgroundMode, Store, StoreOptions};
@@ -220,4 +220,103 @@ fn a_crash_leaves_snapshots_whole_or_none() {
             break;
         }
     }
+}
+
+#[test]
+fn a_restore_shows_what_was_and_is_itself_history() {
+    let family = ColumnFamilyDescriptor {
+        versions: 9,
+        keep_deleted_cells: KeepDeletedCells::True,
+        ..ColumnFamilyDescriptor::default()
+    };
+    let world = World::new(family);
+    for row in ["a1", "a2", "n1", "z"] {
+        world.put(row, "old");
+    }
+    let (then, moment) = (shown(&*world.table()), world.clock.now_millis());
+    world.store.create_snapshot(&name("t"), b"s").unwrap();
+    world.put("a1", "new");
+    world.put("n2", "new");
+    world.clock.add(10);
+    world.table().delete(Delete::row("a2")).unwrap();
+    world.table().delete(Delete::row("z")).unwrap();
+    let (before, moment_before) = (shown(&*world.table()), world.clock.now_millis());
+    world.clock.add(10);
+    let changes = world.store.restore_table(&name("t"), &RestorePoint::AsOf(moment), b"a").unwrap();
+    assert_eq!((changes.rows, changes.cells), (2, 2));
+    assert_eq!(shown(&*world.table()), ["a1 q old", "a2 q old", "n1 q old", "n2 q new"]);
+    let changes = world.store.restore_table(&name("t"), &RestorePoint::Snapshot(Bytes::from("s")), b"").unwrap();
+    assert_eq!((changes.rows, changes.cells), (2, 2));
+    assert_eq!(shown(&*world.table()), then);
+    let again = world.store.restore_table(&name("t"), &RestorePoint::Snapshot(Bytes::from("s")), b"").unwrap();
+    assert_eq!((again.rows, again.cells), (0, 0));
+    assert_eq!(shown(&*world.store.open_as_of(&name("t"), moment_before).unwrap()), before);
+    // Writes go on top of what was restored.
+    world.put("a1", "newest");
+    world.store.major_compact_table(&name("t"), None).unwrap();
+    let world = world.reopen();
+    assert_eq!(shown(&*world.table()), ["a1 q newest", "a2 q old", "n1 q old", "z q old"]);
+
+    world.clock.add(10);
+    assert_eq!(world.store.delete_range(&name("t"), b"a2", b"z").unwrap().rows, 2);
+    assert_eq!(shown(&*world.table()), ["a1 q newest", "z q old"]);
+    world.clock.add(10);
+    assert_eq!(world.store.delete_range(&name("t"), b"", b"").unwrap().rows, 2);
+    let world = world.reopen();
+    assert!(shown(&*world.table()).is_empty());
+    world.put("a1", "back");
+    assert_eq!(shown(&*world.table()), ["a1 q back"]);
+}
+
+#[test]
+fn a_restore_is_there_after_a_crash_or_not_at_all() {
+    for at in 0.. {
+        let world = World::new(ColumnFamilyDescriptor::default());
+        for row in ["a", "m", "z"] {
+            world.put(row, "old");
+        }
+        let then = shown(&*world.table());
+        world.store.create_snapshot(&name("t"), b"s").unwrap();
+        world.put("a", "new");
+        world.clock.add(10);
+        world.table().delete(Delete::row("z")).unwrap();
+        world.store.sync().unwrap();
+        let before = shown(&*world.table());
+        world.clock.add(10);
+        world.vfs.stop_at(world.vfs.operations() + at);
+        let done = world.store.restore_table(&name("t"), &RestorePoint::Snapshot(Bytes::from("s")), b"").is_ok();
+        let vfs = world.vfs.crash(Keep::Random(at));
+        std::mem::forget(world.store);
+        let store = Store::open_with(Arc::new(vfs.clone()), world.clock.clone(), "/s", options()).unwrap();
+        let now = shown(&*store.table(&name("t")).unwrap());
+        assert!(now == then || now == before && !done, "{at}: {now:?}");
+        if done {
+            break;
+        }
+    }
+}
+
+#[test]
+fn two_regions_become_one() {
+    let world = World::new(ColumnFamilyDescriptor::default());
+    for row in ["a", "c", "e", "n", "z"] {
+        world.put(row, "v");
+    }
+    world.store.split_table(&name("t"), Some(b"c")).unwrap();
+    world.clock.add(10);
+    world.table().delete(Delete::row("c")).unwrap();
+    let before = shown(&*world.table());
+    assert!(matches!(world.store.merge_regions(&name("t"), b"d"), Err(Error::InvalidArgument(_))));
+    assert!(matches!(world.store.merge_regions(&name("t"), b""), Err(Error::InvalidArgument(_))));
+    world.store.merge_regions(&name("t"), b"m").unwrap();
+    world.put("c", "again");
+    world.store.merge_regions(&name("t"), b"c").unwrap();
+    assert_eq!(world.store.regions(&name("t")).unwrap().len(), 1);
+    let world = world.reopen();
+    let mut expected = before;
+    expected.insert(1, "c q again".to_owned());
+    assert_eq!(shown(&*world.table()), expected);
+    world.store.major_compact_table(&name("t"), None).unwrap();
+    assert_eq!(shown(&*world.table()), expected);
+    assert_eq!(world.files(), 1);
 }

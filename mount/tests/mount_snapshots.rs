@@ -99,3 +99,18 @@ assert libc.renameat2(-100, b"t", -100, b"u", 2) == 0, ctypes.get_errno()'
     "#);
     assert_eq!(out, "rebuilt\nold 1\n");
 }
+
+#[test]
+fn a_table_becomes_what_it_was() {
+    let Some(place) = with_table() else { return };
+    let out = place.sh(r#"
+        cd default; cp -a t "$OUT/then"; mkdir t/.snap/s; sleep 0.02; then=$(date +%s%3N); sleep 0.02
+        echo new > t/row1/cf:a; rm -r t/row2; mkdir t/row9; echo 9 > t/row9/cf:a; mkdir t/zeta; echo z > t/zeta/cf:a
+        echo "restore $then prefix=row" > t/.ctl; ls t; cat t/row1/cf:a
+        echo 'restore s' > t/.ctl; diff -r "$OUT/then" t
+        echo 'split row2' > t/.ctl; echo 'merge row2' > t/.ctl; ls t/.regions | wc -l
+        echo 'delete_range row1 row3' > t/.ctl; ls t; cat t/row3/cf:a
+        echo 'restore nothing' > t/.ctl || echo refused
+    "#);
+    assert_eq!(out, "%2Edot\nrow1\nrow2\nrow3\nzeta\nold 1\n1\n%2Edot\nrow3\nold 3\nrefused\n");
+}

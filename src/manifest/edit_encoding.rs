@@ -100,6 +100,13 @@ fn encode_edit(edit: &ManifestEdit, out: &mut Encoder) {
             out.bytes(name);
         }
         ManifestEdit::AddRegion(entry) => encode_region(entry, out),
+        edit => encode_store_edit(edit, out),
+    });
+}
+
+/// The edits of stores and counters.
+fn encode_store_edit(edit: &ManifestEdit, out: &mut Encoder) {
+    match edit {
         ManifestEdit::AddStoreFile { region, family, file } => {
             out.unsigned(*region);
             out.bytes(family);
@@ -127,7 +134,9 @@ fn encode_edit(edit: &ManifestEdit, out: &mut Encoder) {
         ManifestEdit::SetLogNumber { first_segment: only } | ManifestEdit::SetLastSequenceId { sequence_id: only } => {
             out.unsigned(*only);
         }
-    });
+        // Those of namespaces, tables, regions and snapshots are written before.
+        _ => {}
+    }
 }
 
 fn kind_of(edit: &ManifestEdit) -> u8 {

@@ -72,7 +72,7 @@ impl ManifestState {
     }
 
     /// Every region that has files: those of tables and those of snapshots.
-    fn holders(&self) -> impl Iterator<Item = &Arc<RegionEntry>> {
+    pub fn holders(&self) -> impl Iterator<Item = &Arc<RegionEntry>> {
         self.regions.values().chain(self.snapshots.values().flat_map(|snapshot| &snapshot.regions))
     }
 

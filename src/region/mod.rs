@@ -286,6 +286,13 @@ impl Region {
         self.stores.read().stores.clone()
     }
 
+    /// Shows readers a file that the manifest has given to a store of the region, which the caller holds exclusively.
+    pub fn publish_file(&self, store: &HStore, view: StoreFileView) {
+        let stores = self.stores.write();
+        store.replace_files(&[], vec![view]);
+        self.note_files(&stores);
+    }
+
     /// Bytes in memstores that no flush has begun to write.
     pub fn active_bytes(&self) -> u64 {
         u64::try_from(self.active_bytes.load(Ordering::Relaxed)).unwrap_or(0)

@@ -4,7 +4,8 @@ use super::table::TableHandle;
 use super::table_state::TableState;
 use super::{Store, StoreInner};
 use crate::client::{
-    Admin, NamespaceName, RegionInfo, RunningTask, SnapshotInfo, Table, TableAttributes, TableName, TableStatistics,
+    Admin, NamespaceName, RegionInfo, RestorePoint, RowChanges, RunningTask, SnapshotInfo, Table, TableAttributes,
+    TableName, TableStatistics,
 };
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
@@ -298,6 +299,18 @@ impl Admin for Store {
 
     fn open_as_of(&self, table: &TableName, millis: i64) -> Result<Arc<dyn Table>> {
         self.inner.open_as_of(table, millis)
+    }
+
+    fn restore_table(&self, table: &TableName, point: &RestorePoint, prefix: &[u8]) -> Result<RowChanges> {
+        self.inner.restore_table(table, point, prefix)
+    }
+
+    fn delete_range(&self, table: &TableName, start: &[u8], stop: &[u8]) -> Result<RowChanges> {
+        self.inner.delete_range(table, start, stop)
+    }
+
+    fn merge_regions(&self, table: &TableName, row: &[u8]) -> Result<()> {
+        self.inner.merge_regions(table, row)
     }
 
     fn exchange_tables(&self, one: &TableName, other: &TableName) -> Result<()> {

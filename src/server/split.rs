@@ -68,7 +68,7 @@ impl StoreInner {
     }
 
     /// Rewrites files that the region shares with another one, as HBase does before a region may split again.
-    fn drop_references(&self, region: &Region) -> Result<()> {
+    pub(super) fn drop_references(&self, region: &Region) -> Result<()> {
         for store in region.stores() {
             while store.files().has_references() {
                 if region.compact(&store, CompactionRequest::Major, CompactionPace::Free)?.is_none() {

@@ -113,7 +113,7 @@ fn lock(vfs: &OsVfs, root: &Path) -> CliResult<Option<Box<dyn LockGuard>>> {
 fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, findings: &mut Findings) -> CliResult<()> {
     let data = root.join("data");
     let mut live: BTreeMap<u64, StoreFileEntry> = BTreeMap::new();
-    for store in state.regions.values().flat_map(|region| region.stores.values()) {
+    for store in state.holders().flat_map(|region| region.stores.values()) {
         live.extend(store.files.iter().map(|(id, entry)| (*id, entry.clone())));
     }
     let mut there = BTreeMap::new();
@@ -141,7 +141,7 @@ fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, findings: &mut
         progress.add(entry.size);
     }
     progress.finish();
-    let orphans = there.keys().map(|name| format!("data/{name} is in no table; the next mount removes it"));
+    let orphans = there.keys().map(|name| format!("data/{name} is in no table or snapshot; the next mount removes it"));
     findings.notes.extend(orphans);
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::node::TableHandle;
 use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
-use cellfs::client::{Admin, TableName};
+use cellfs::client::{Admin, RestorePoint, TableName};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,10 +18,11 @@ use std::time::Duration;
 const MAX_LINE: usize = 128 << 10;
 
 const VERBS: &str = "flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY] | truncate NAME | drop NAME | \
-                     clone SNAPSHOT NAMESPACE:TABLE";
+                     clone SNAPSHOT NAMESPACE:TABLE | \
+                     restore SNAPSHOT|TIME [prefix=P] | delete_range START STOP | merge KEY";
 
 /// The verbs with how many words may follow.
-const WORDS: [(&str, std::ops::RangeInclusive<usize>); 7] = [
+const WORDS: [(&str, std::ops::RangeInclusive<usize>); 10] = [
     ("flush", 0..=0),
     ("compact", 0..=1),
     ("major_compact", 0..=1),
@@ -29,6 +30,9 @@ const WORDS: [(&str, std::ops::RangeInclusive<usize>); 7] = [
     ("truncate", 1..=1),
     ("drop", 1..=1),
     ("clone", 2..=2),
+    ("restore", 1..=2),
+    ("delete_range", 2..=2),
+    ("merge", 1..=1),
 ];
 
 /// A verb that was understood.
@@ -42,6 +46,10 @@ enum Verb {
     Drop(String),
     /// A snapshot, and the table that is made of it.
     Clone(Bytes, TableName),
+    /// A snapshot or a time, and the prefix of the rows.
+    Restore(Bytes, Bytes),
+    DeleteRange(Bytes, Bytes),
+    Merge(Bytes),
 }
 
 /// The verbs that run, and the last that ended, of each table.
@@ -150,6 +158,23 @@ impl CtlFile {
                 self.store.truncate_table(&name)?;
                 self.hooks.changed(Change::Table { table: self.table.id() });
             }
+            Verb::Restore(point, prefix) => {
+                let snapshots = self.store.list_snapshots(&name)?;
+                let point = match snapshots.iter().any(|snapshot| snapshot.name == *point) {
+                    true => RestorePoint::Snapshot(point.clone()),
+                    false => {
+                        let time = String::from_utf8_lossy(point);
+                        RestorePoint::AsOf(super::time::parse_time(&time, self.hooks.now_millis())?)
+                    }
+                };
+                self.store.restore_table(&name, &point, prefix)?;
+                self.hooks.changed(Change::Table { table: self.table.id() });
+            }
+            Verb::DeleteRange(start, stop) => {
+                self.store.delete_range(&name, start, stop)?;
+                self.hooks.changed(Change::Table { table: self.table.id() });
+            }
+            Verb::Merge(row) => self.store.merge_regions(&name, row)?,
             Verb::Clone(snapshot, target) => {
                 self.store.clone_snapshot(&name, snapshot, target)?;
                 let (namespace, name) = (target.namespace.clone(), target.qualifier.clone());
@@ -222,6 +247,24 @@ fn parse(line: &[u8]) -> FsResult<Verb> {
         b"major_compact" => Verb::MajorCompact(family()?),
         b"split" => Verb::Split(row()?),
         b"truncate" => Verb::Truncate(typed()),
+        b"restore" => {
+            let prefix = match arguments.get(1) {
+                None => Bytes::new(),
+                Some(given) => given
+                    .strip_prefix(b"prefix=")
+                    .and_then(names::decode_row)
+                    .map(|prefix| Bytes::copy_from_slice(&prefix))
+                    .ok_or_else(|| wrong(format!("{} is not prefix=P", given.escape_ascii())))?,
+            };
+            Verb::Restore(row()?.unwrap_or_default(), prefix)
+        }
+        b"delete_range" => {
+            let stop = arguments.get(1).copied().unwrap_or(&[]);
+            let stop = names::decode_row(stop).map(|row| Bytes::copy_from_slice(&row));
+            let stop = stop.ok_or_else(|| wrong("STOP spells no row key".to_owned()))?;
+            Verb::DeleteRange(row()?.unwrap_or_default(), stop)
+        }
+        b"merge" => Verb::Merge(row()?.unwrap_or_default()),
         b"clone" => {
             let snapshot = row()?.unwrap_or_default();
             let target = String::from_utf8_lossy(arguments.get(1).copied().unwrap_or(&[])).into_owned();

@@ -32,11 +32,11 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
   TABLE/                     mkdir creates, rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
     .ctl                     write: flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY]
-                                    | truncate NAME | drop NAME | clone SNAPSHOT NS:TABLE
+                             | merge KEY | truncate NAME | drop NAME | clone SNAPSHOT NS:TABLE
+                             | restore SNAPSHOT|TIME [prefix=P] | delete_range START STOP
     .stats .regions/N/stats  figures, a line each
     .health                  OK and WARN lines: what to look at, what to do
-    .snap/NAME/              mkdir takes a snapshot, rmdir deletes it; in it the table, read-only
-    .at/TIME/                the table as of a moment; so too in the root and in rows
+    .snap/NAME/  .at/TIME/   snapshots: mkdir takes, rmdir deletes; the past, also of root and rows
     .scan/K=V/.../FORM       K: start stop upto prefix limit reverse columns time versions raw
                              where filter sample, for agg also sum group
                              FORM: rows/ keys count agg jsonl cells tsv csv

@@ -140,7 +140,7 @@ fn what_cannot_move_is_refused() {
     ] {
         assert_eq!(kernel.rename(from, to), Err(errno), "{from} {to}");
     }
-    assert_eq!(kernel.rename_flags("default/t", "default/u", libc::RENAME_EXCHANGE), Err(libc::EINVAL));
+    assert_eq!(kernel.rename_flags("default/t/r", "default/u/r", libc::RENAME_EXCHANGE), Err(libc::EINVAL));
     kernel.rename("default/t/r/cf:a", "default/t/r/cf:a").unwrap();
     assert_eq!(kernel.read("default/t/r/cf:a").unwrap(), "x");
 }

@@ -103,16 +103,13 @@ fn the_instance_tells_about_itself() {
 #[test]
 fn names_that_come_later_are_not_there() {
     let world = World::new();
-    for name in [".at", ".cf", ".scan2", ".Trash-0", ".git", ".ctl2"] {
-        assert_eq!(world.find(name).unwrap_err().errno, libc::ENOENT, "{name}");
-    }
-    for name in ["row=r/.at", "row=r/.git"] {
+    for name in [".cf", ".scan2", ".Trash-0", ".git", ".ctl2", "row=r/.git"] {
         assert_eq!(world.find(name).unwrap_err().errno, libc::ENOENT, "{name}");
     }
     for path in [".scan/no-such-form", ".import/atomic"] {
         assert_eq!(world.find(path).unwrap_err().errno, libc::ENOENT, "{path}");
     }
-    assert!(world.magic.lookup(&Place::Root, b".at").unwrap().is_none());
+    assert!(world.magic.lookup(&Place::Root, b".snap").unwrap().is_none());
 }
 
 #[test]
