@@ -320,3 +320,34 @@ fn two_regions_become_one() {
     assert_eq!(shown(&*world.table()), expected);
     assert_eq!(world.files(), 1);
 }
+
+#[test]
+fn a_table_that_changes_is_kept_every_hour() {
+    let world = World::new(ColumnFamilyDescriptor::default());
+    let mut descriptor = (*world.table().descriptor()).clone();
+    descriptor.metadata.insert("SNAPSHOT_EVERY".into(), "3600".into());
+    descriptor.metadata.insert("SNAPSHOT_KEEP".into(), "3".into());
+    world.store.modify_table(&name("t"), descriptor).unwrap();
+    let hour = || {
+        world.clock.add(3_600_000);
+        world.store.run_pending_work().unwrap();
+        world.store.list_snapshots(&name("t")).unwrap().into_iter().map(|snapshot| snapshot.id).collect::<Vec<_>>()
+    };
+    assert_eq!(hour().len(), 0, "there is nothing to keep");
+    world.put("a", "1");
+    let first = hour();
+    assert_eq!((first.len(), hour()), (1, first.clone()), "nothing has changed");
+    world.store.major_compact_table(&name("t"), None).unwrap();
+    assert_eq!(hour(), first, "a compaction is no change");
+    world.store.create_snapshot(&name("t"), b"mine").unwrap();
+    for value in 2..6 {
+        world.put("a", &value.to_string());
+        world.store.run_pending_work().unwrap();
+        hour();
+    }
+    let kept = world.store.list_snapshots(&name("t")).unwrap();
+    assert_eq!(kept.iter().filter(|snapshot| snapshot.automatic).count(), 3);
+    assert!(kept.iter().any(|snapshot| snapshot.name == "mine") && !kept.iter().any(|kept| kept.id == first[0]));
+    let last = kept.last().unwrap();
+    assert_eq!(shown(&*world.store.open_snapshot(&name("t"), &last.name).unwrap()), ["a q 5"]);
+}

@@ -24,6 +24,10 @@ pub(super) const COMPRESS_TAGS: &str = "COMPRESS_TAGS";
 pub(super) const SPLIT_POLICY: &str = "SPLIT_POLICY";
 /// Whether regions may be merged.
 pub(super) const MERGE_ENABLED: &str = "MERGE_ENABLED";
+/// How often a table that changes is kept under a name by itself, in seconds.
+pub(super) const SNAPSHOT_EVERY: &str = "SNAPSHOT_EVERY";
+/// How many of these stay.
+pub(super) const SNAPSHOT_KEEP: &str = "SNAPSHOT_KEEP";
 /// HBase `KeyPrefixRegionSplitPolicy.PREFIX_LENGTH_KEY`.
 pub(super) const SPLIT_PREFIX_LENGTH: &str = "KeyPrefixRegionSplitPolicy.prefix_length";
 /// HBase `DelimitedKeyPrefixRegionSplitPolicy.DELIMITER_KEY`.
@@ -129,6 +133,18 @@ impl TableDescriptor {
             _ => None,
         };
         middle.slice(..len.unwrap_or(middle.len()).min(middle.len()))
+    }
+
+    /// SNAPSHOT_EVERY in milliseconds; `None` = never.
+    pub fn snapshot_every(&self) -> Option<i64> {
+        let seconds = self.metadata.get(SNAPSHOT_EVERY)?.parse::<i64>().ok()?;
+        (seconds > 0).then(|| seconds.saturating_mul(1000))
+    }
+
+    /// SNAPSHOT_KEEP.
+    pub fn snapshot_keep(&self) -> usize {
+        const DEFAULT: usize = 24;
+        self.metadata.get(SNAPSHOT_KEEP).and_then(|text| text.parse().ok()).unwrap_or(DEFAULT).max(1)
     }
 
     /// MERGE_ENABLED.

@@ -135,6 +135,7 @@ impl StoreInner {
             while self.compact_one()? {}
         }
         while self.prefetch_one() {}
+        while self.take_due_snapshot()? {}
         Ok(())
     }
 

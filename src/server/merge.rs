@@ -17,6 +17,10 @@ impl StoreInner {
         let _structure = table.structure.lock();
         table.check_exists()?;
         self.services.check_writable(false)?;
+        table.check_not_read_only()?;
+        if !table.descriptor().merge_enabled() {
+            return Err(Error::NotAllowed(format!("regions of {name} are not merged: MERGE_ENABLED is false")));
+        }
         let all = table.regions();
         let place = all.iter().position(|region| region.start()[..] == *row && !row.is_empty());
         let pair = place.and_then(|place| all.get(place.checked_sub(1)?..=place));

@@ -10,6 +10,7 @@
 //! ```
 
 mod admin;
+mod automatic;
 mod batch;
 mod bulk_load;
 mod catalog;

@@ -28,6 +28,7 @@ impl Workers {
         let mut workers = Workers { threads: Vec::new(), compactors: 0 };
         store.services.work.set_workers(true);
         workers.spawn(store, "flush", |store| store.flush_due_regions())?;
+        workers.spawn(store, "snapshot", |store| store.take_due_snapshot())?;
         workers.have_compactors(store, store.settings().compaction_threads as usize)?;
         workers.spawn(store, "prefetch", |store| Ok(store.prefetch_one()))?;
         workers.spawn_syncer(store)?;

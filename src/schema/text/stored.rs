@@ -4,8 +4,8 @@ use super::attribute::{CODECS, LARGEST_SIZE};
 use super::value::Value;
 use crate::schema::effective::{
     CACHE_BLOOMS_ON_WRITE, CACHE_DATA_ON_WRITE, CACHE_INDEX_ON_WRITE, COMPRESS_TAGS, COMPRESSION_COMPACT,
-    COMPRESSION_COMPACT_MAJOR, COMPRESSION_COMPACT_MINOR, MERGE_ENABLED, PREFETCH_BLOCKS_ON_OPEN, SPLIT_DELIMITER,
-    SPLIT_POLICY, SPLIT_PREFIX_LENGTH,
+    COMPRESSION_COMPACT_MAJOR, COMPRESSION_COMPACT_MINOR, MERGE_ENABLED, PREFETCH_BLOCKS_ON_OPEN, SNAPSHOT_EVERY,
+    SNAPSHOT_KEEP, SPLIT_DELIMITER, SPLIT_POLICY, SPLIT_PREFIX_LENGTH,
 };
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Codec,
     /// A size in bytes.
     Size,
+    /// A time, kept as seconds, or `NEVER`.
+    Interval,
     /// Any text that is not empty.
     Text,
 }
@@ -47,6 +49,7 @@ impl StoredAttribute {
             Kind::Integer(..) => plain.parse().map_or_else(|_| Value::text(plain), Value::Integer),
             Kind::Words(_) | Kind::Codec | Kind::Text => Value::text(plain),
             Kind::Size => plain.parse().map_or_else(|_| Value::text(plain), Value::size),
+            Kind::Interval => plain.parse().map_or_else(|_| Value::text(plain), Value::seconds),
         };
         (plain != UNSET).then_some(shown)
     }
@@ -59,6 +62,8 @@ impl StoredAttribute {
             Kind::Words(words) => value.word(words).map_err(|reason| self.explain(value, reason))?.to_owned(),
             Kind::Codec => codec(value)?.to_owned(),
             Kind::Size => value.bytes(0, LARGEST_SIZE)?.to_string(),
+            Kind::Interval if value.is_word("NEVER") => "NEVER".to_owned(),
+            Kind::Interval => value.time_in_seconds(i64::from(i32::MAX))?.to_string(),
             Kind::Text => match value.plain() {
                 text if text.is_empty() => return Err("takes a text that is not empty".to_owned()),
                 text => text,
@@ -156,8 +161,8 @@ pub(super) const TABLE_STORED: &[StoredAttribute] = &[
     },
     StoredAttribute { name: "PRIORITY", default: "0", kind: Kind::Integer(0, i32::MAX as i64) },
     StoredAttribute { name: "ERASURE_CODING_POLICY", default: UNSET, kind: Kind::Text },
-    StoredAttribute { name: "SNAPSHOT_EVERY", default: "NEVER", kind: Kind::Words(&["NEVER"]) },
-    StoredAttribute { name: "SNAPSHOT_KEEP", default: "24", kind: Kind::Integer(1, 100_000) },
+    StoredAttribute { name: SNAPSHOT_EVERY, default: "NEVER", kind: Kind::Interval },
+    StoredAttribute { name: SNAPSHOT_KEEP, default: "24", kind: Kind::Integer(1, 100_000) },
 ];
 
 /// Values of HBase's that are not taken, and why: what cannot be done is not promised.

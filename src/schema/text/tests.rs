@@ -214,7 +214,7 @@ fn complaints_name_the_line() {
             "[family.cf.metadata]\n\"cellfs.type.age\" = \"int\"\n",
             "line 2: a column's type goes to [family.NAME.types]",
         ),
-        ("[table]\nSNAPSHOT_EVERY = \"1h\"\n[family.cf]\n", "line 2: SNAPSHOT_EVERY takes one of NEVER"),
+        ("[table]\nSNAPSHOT_EVERY = \"often\"\n[family.cf]\n", "line 2: SNAPSHOT_EVERY takes a time"),
     ];
     for (text, expected) in cases {
         let said = complaint(text);
