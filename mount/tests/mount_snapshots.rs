@@ -111,6 +111,11 @@ fn a_table_becomes_what_it_was() {
         echo 'split row2' > t/.ctl; echo 'merge row2' > t/.ctl; ls t/.regions | wc -l
         echo 'delete_range row1 row3' > t/.ctl; ls t; cat t/row3/cf:a
         echo 'restore nothing' > t/.ctl || echo refused
+        mkdir p; echo 'presplit hex 4' > p/.ctl; ls p/.regions | wc -l; echo 'presplit m c' > p/.ctl; ls p/.regions | wc -l
+        grep SPLITS p/.schema; echo 'presplit c' > t/.ctl || echo refused
     "#);
-    assert_eq!(out, "%2Edot\nrow1\nrow2\nrow3\nzeta\nold 1\n1\n%2Edot\nrow3\nold 3\nrefused\n");
+    assert_eq!(
+        out,
+        "%2Edot\nrow1\nrow2\nrow3\nzeta\nold 1\n1\n%2Edot\nrow3\nold 3\nrefused\n4\n3\nSPLITS = [\"c\", \"m\"]\nrefused\n"
+    );
 }

@@ -4,6 +4,7 @@
 use super::file::{MagicFile, MagicOpened, slice};
 use super::hooks::{Change, MountHooks};
 use super::node::TableHandle;
+use super::presplit::cut_points;
 use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
@@ -19,10 +20,11 @@ const MAX_LINE: usize = 128 << 10;
 
 const VERBS: &str = "flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY] | truncate NAME | drop NAME | \
                      clone SNAPSHOT NAMESPACE:TABLE | \
-                     restore SNAPSHOT|TIME [prefix=P] | delete_range START STOP | merge KEY";
+                     restore SNAPSHOT|TIME [prefix=P] | delete_range START STOP | merge KEY | presplit KEY... | \
+                     presplit hex|decimal|uniform N";
 
 /// The verbs with how many words may follow.
-const WORDS: [(&str, std::ops::RangeInclusive<usize>); 10] = [
+const WORDS: [(&str, std::ops::RangeInclusive<usize>); 11] = [
     ("flush", 0..=0),
     ("compact", 0..=1),
     ("major_compact", 0..=1),
@@ -33,6 +35,7 @@ const WORDS: [(&str, std::ops::RangeInclusive<usize>); 10] = [
     ("restore", 1..=2),
     ("delete_range", 2..=2),
     ("merge", 1..=1),
+    ("presplit", 1..=100_000),
 ];
 
 /// A verb that was understood.
@@ -50,6 +53,8 @@ enum Verb {
     Restore(Bytes, Bytes),
     DeleteRange(Bytes, Bytes),
     Merge(Bytes),
+    /// The starts of all regions but the first.
+    Presplit(Vec<Bytes>),
 }
 
 /// The verbs that run, and the last that ended, of each table.
@@ -174,6 +179,7 @@ impl CtlFile {
                 self.store.delete_range(&name, start, stop)?;
                 self.hooks.changed(Change::Table { table: self.table.id() });
             }
+            Verb::Presplit(splits) => self.store.presplit_table(&name, splits)?,
             Verb::Merge(row) => self.store.merge_regions(&name, row)?,
             Verb::Clone(snapshot, target) => {
                 self.store.clone_snapshot(&name, snapshot, target)?;
@@ -264,6 +270,21 @@ fn parse(line: &[u8]) -> FsResult<Verb> {
             let stop = stop.ok_or_else(|| wrong("STOP spells no row key".to_owned()))?;
             Verb::DeleteRange(row()?.unwrap_or_default(), stop)
         }
+        b"presplit" => Verb::Presplit(match &arguments[..] {
+            [scheme, regions] if cut_points(scheme, regions).is_some() => {
+                cut_points(scheme, regions).unwrap_or_default()
+            }
+            _ => {
+                let spelled = arguments.iter().map(|key| {
+                    let row = names::decode_row(key).map(|row| Bytes::copy_from_slice(&row));
+                    row.ok_or_else(|| wrong(format!("{} spells no row key", key.escape_ascii())))
+                });
+                let mut keys = spelled.collect::<FsResult<Vec<_>>>()?;
+                keys.sort();
+                keys.dedup();
+                keys
+            }
+        }),
         b"merge" => Verb::Merge(row()?.unwrap_or_default()),
         b"clone" => {
             let snapshot = row()?.unwrap_or_default();

@@ -32,7 +32,8 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
   TABLE/                     mkdir creates, rmdir drops one without rows, mv renames
     .schema                  TOML: attributes of table and families; read, edit, replace
     .ctl                     write: flush | compact [FAMILY] | major_compact [FAMILY] | split [KEY]
-                             | merge KEY | truncate NAME | drop NAME | clone SNAPSHOT NS:TABLE
+                             | merge KEY | presplit KEY... | presplit hex|decimal|uniform N
+                             | truncate NAME | drop NAME | clone SNAPSHOT NS:TABLE
                              | restore SNAPSHOT|TIME [prefix=P] | delete_range START STOP
     .stats .regions/N/stats  figures, a line each
     .health                  OK and WARN lines: what to look at, what to do

@@ -18,6 +18,7 @@ mod past;
 
 mod node;
 mod path;
+mod presplit;
 mod row_document;
 mod row_json;
 mod scan;
