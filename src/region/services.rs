@@ -12,7 +12,7 @@ use crate::manifest::{Manifest, ManifestEdit};
 use crate::store::StoreContext;
 use crate::wal::{Wal, WalEdit};
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -73,6 +73,8 @@ pub struct RegionServices {
     pub work: WorkSignal,
     /// True while compactions should give up.
     pub closing: AtomicBool,
+    /// How many changes are under way that let the writers of a table wait.
+    pub holding: AtomicUsize,
     /// Why the store refuses writes.
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
@@ -101,6 +103,7 @@ impl RegionServices {
             tasks: TaskMonitor::default(),
             work: WorkSignal::default(),
             closing: AtomicBool::new(false),
+            holding: AtomicUsize::new(0),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
             space: SpaceWatch::default(),

@@ -14,6 +14,7 @@ use crate::region::{CompactionPace, table_statistics};
 use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, StoreSettings, TableDescriptor};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl StoreInner {
     /// Tasks under way; one whose region has just gone is left out.
@@ -326,7 +327,7 @@ impl Admin for Store {
     }
 
     fn slows_writers(&self) -> bool {
-        self.inner.services.memory.slows_writers()
+        self.inner.services.memory.slows_writers() || self.inner.services.holding.load(Ordering::Relaxed) > 0
     }
 
     fn free_space(&self) -> Result<u64> {

@@ -53,6 +53,14 @@ impl StoreInner {
     /// Makes the rows of `scan` show what they show in `goal`, nothing for `None`. Writers of the table wait meanwhile; so nothing comes
     /// between the look and the change.
     fn rewrite(self: &Arc<Self>, name: &TableName, scan: &Scan, goal: Option<&dyn Table>) -> Result<RowChanges> {
+        // Callers that must not wait hear of it before anybody does.
+        self.services.holding.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let changed = self.rewrite_held(name, scan, goal);
+        self.services.holding.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        changed
+    }
+
+    fn rewrite_held(self: &Arc<Self>, name: &TableName, scan: &Scan, goal: Option<&dyn Table>) -> Result<RowChanges> {
         let services = &self.services;
         let table = self.table_state(name)?;
         let _structure = table.structure.lock();

@@ -221,6 +221,23 @@ fn check_typed(name: &TableName, typed: &str, verb: &str) -> FsResult<()> {
     Err(FsError::new(libc::EINVAL, what))
 }
 
+/// The borders that `presplit` names.
+fn borders(arguments: &[&[u8]]) -> FsResult<Vec<Bytes>> {
+    if let [scheme, regions] = arguments
+        && let Some(points) = cut_points(scheme, regions)
+    {
+        return Ok(points);
+    }
+    let spelled = arguments.iter().map(|key| {
+        let row = names::decode_row(key).map(|row| Bytes::copy_from_slice(&row));
+        row.ok_or_else(|| FsError::new(libc::EINVAL, format!("{} spells no row key", key.escape_ascii())))
+    });
+    let mut keys = spelled.collect::<FsResult<Vec<_>>>()?;
+    keys.sort();
+    keys.dedup();
+    Ok(keys)
+}
+
 fn parse(line: &[u8]) -> FsResult<Verb> {
     let wrong = |what: String| FsError::new(libc::EINVAL, what);
     let mut words = line.split(|b| *b == b' ' || *b == b'\t').filter(|word| !word.is_empty());
@@ -270,21 +287,7 @@ fn parse(line: &[u8]) -> FsResult<Verb> {
             let stop = stop.ok_or_else(|| wrong("STOP spells no row key".to_owned()))?;
             Verb::DeleteRange(row()?.unwrap_or_default(), stop)
         }
-        b"presplit" => Verb::Presplit(match &arguments[..] {
-            [scheme, regions] if cut_points(scheme, regions).is_some() => {
-                cut_points(scheme, regions).unwrap_or_default()
-            }
-            _ => {
-                let spelled = arguments.iter().map(|key| {
-                    let row = names::decode_row(key).map(|row| Bytes::copy_from_slice(&row));
-                    row.ok_or_else(|| wrong(format!("{} spells no row key", key.escape_ascii())))
-                });
-                let mut keys = spelled.collect::<FsResult<Vec<_>>>()?;
-                keys.sort();
-                keys.dedup();
-                keys
-            }
-        }),
+        b"presplit" => Verb::Presplit(borders(&arguments)?),
         b"merge" => Verb::Merge(row()?.unwrap_or_default()),
         b"clone" => {
             let snapshot = row()?.unwrap_or_default();
