@@ -228,14 +228,16 @@ fn borders(arguments: &[&[u8]]) -> FsResult<Vec<Bytes>> {
     {
         return Ok(points);
     }
-    let spelled = arguments.iter().map(|key| {
-        let row = names::decode_row(key).map(|row| Bytes::copy_from_slice(&row));
-        row.ok_or_else(|| FsError::new(libc::EINVAL, format!("{} spells no row key", key.escape_ascii())))
-    });
-    let mut keys = spelled.collect::<FsResult<Vec<_>>>()?;
+    let mut keys = arguments.iter().map(|key| row_key(key)).collect::<FsResult<Vec<_>>>()?;
     keys.sort();
     keys.dedup();
     Ok(keys)
+}
+
+/// A row key as names spell it.
+fn row_key(spelled: &[u8]) -> FsResult<Bytes> {
+    let row = names::decode_row(spelled).map(|row| Bytes::copy_from_slice(&row));
+    row.ok_or_else(|| FsError::new(libc::EINVAL, format!("{} spells no row key", spelled.escape_ascii())))
 }
 
 fn parse(line: &[u8]) -> FsResult<Verb> {
@@ -257,12 +259,7 @@ fn parse(line: &[u8]) -> FsResult<Verb> {
             .map(|(family, _)| Some(Bytes::copy_from_slice(&family)))
             .ok_or_else(|| wrong(format!("{} spells no family", spelled.escape_ascii()))),
     };
-    let row = || match argument {
-        None => Ok(None),
-        Some(spelled) => names::decode_row(spelled)
-            .map(|row| Some(Bytes::copy_from_slice(&row)))
-            .ok_or_else(|| wrong(format!("{} spells no row key", spelled.escape_ascii()))),
-    };
+    let row = || argument.map(row_key).transpose();
     let typed = || String::from_utf8_lossy(argument.unwrap_or(&[])).into_owned();
     Ok(match verb {
         b"flush" => Verb::Flush,
@@ -273,19 +270,16 @@ fn parse(line: &[u8]) -> FsResult<Verb> {
         b"restore" => {
             let prefix = match arguments.get(1) {
                 None => Bytes::new(),
-                Some(given) => given
-                    .strip_prefix(b"prefix=")
-                    .and_then(names::decode_row)
-                    .map(|prefix| Bytes::copy_from_slice(&prefix))
-                    .ok_or_else(|| wrong(format!("{} is not prefix=P", given.escape_ascii())))?,
+                Some(given) => match given.strip_prefix(b"prefix=") {
+                    Some(prefix) => row_key(prefix)?,
+                    None => return Err(wrong(format!("{} is not prefix=P", given.escape_ascii()))),
+                },
             };
             Verb::Restore(row()?.unwrap_or_default(), prefix)
         }
         b"delete_range" => {
             let stop = arguments.get(1).copied().unwrap_or(&[]);
-            let stop = names::decode_row(stop).map(|row| Bytes::copy_from_slice(&row));
-            let stop = stop.ok_or_else(|| wrong("STOP spells no row key".to_owned()))?;
-            Verb::DeleteRange(row()?.unwrap_or_default(), stop)
+            Verb::DeleteRange(row()?.unwrap_or_default(), row_key(stop)?)
         }
         b"presplit" => Verb::Presplit(borders(&arguments)?),
         b"merge" => Verb::Merge(row()?.unwrap_or_default()),
