@@ -29,6 +29,18 @@ fn sed_in_place_makes_one_version_and_keeps_a_backup_cell() {
 }
 
 #[test]
+fn perl_and_sort_in_place_make_one_version_each() {
+    let Some(place) = with_cell() else { return };
+    let output = place.sh(r#"
+        cd default/t/r
+        seq 3 -1 1 > cf:n; sort -n -o cf:n cf:n; tr '\n' ' ' < cf:n; ls .versions/cf:n | wc -l
+        perl -pi -e 's/first/second/' cf:a; cat cf:a; ls -A | tr '\n' ' '; ls .versions/cf:a | wc -l
+    "#);
+    assert_eq!(output, "1 2 3 2\nsecond line\ncf:a cf:n 2\n");
+    place.unmount();
+}
+
+#[test]
 fn vim_saves_in_every_way_of_keeping_a_backup() {
     let Some(place) = with_cell() else { return };
     if !support::has_tool("vim") {

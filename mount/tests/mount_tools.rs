@@ -241,3 +241,42 @@ fn counters_conditions_and_types_from_a_shell() {
     assert_eq!(output, expected);
     place.unmount();
 }
+
+#[test]
+fn of_eight_movers_one_gets_each_task() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::mounted();
+    let output = place.sh(r#"
+        cd default; mkdir t t/tasks; for i in $(seq 20); do echo $i > t/tasks/cf:$i; done
+        for w in 1 2 3 4 5 6 7 8; do
+            mkdir t/w$w
+            (for i in $(seq 20); do if mv t/tasks/cf:$i t/w$w/cf:$i 2>/dev/null; then echo $i; fi; done > "$OUT/$w") &
+        done
+        wait
+        ls t/tasks; cat "$OUT"/[1-8] | sort -n | uniq -c | awk '$1 != 1'; cat "$OUT"/[1-8] | wc -l; cat t/w*/cf:* | sort -n | uniq | wc -l
+    "#);
+    assert_eq!(output, "20\n20\n");
+    place.unmount();
+}
+
+#[test]
+fn archives_and_copies_that_go_on_where_they_were() {
+    if !support::can_mount() {
+        return;
+    }
+    let place = Place::mounted();
+    let output = place.sh(r#"
+        cd default; mkdir t t/r; echo 1 > t/r/cf:a
+        mkdir "$OUT/src"; seq 1000 > "$OUT/src/cf:p"
+        rsync -a --inplace "$OUT/src/" t/r/; echo more >> "$OUT/src/cf:p"; rsync -aX --append "$OUT/src/" t/r/; cmp "$OUT/src/cf:p" t/r/cf:p
+        tar cf "$OUT/0.tar" -g "$OUT/state" t; echo x > t/r/cf:new; tar cf "$OUT/1.tar" -g "$OUT/state" t; tar tf "$OUT/1.tar"
+        install -m 640 "$OUT/src/cf:p" t/r/cf:i; stat -c '%a %s' t/r/cf:i; cp --reflink=auto t/r/cf:i t/r/cf:j; cmp t/r/cf:i t/r/cf:j
+        mkdir u u/r; mv t/r/cf:j u/r/; ls u/r; dash -c 'echo one > u/r/cf:d; echo two >> u/r/cf:d; cat < u/r/cf:d'
+        git init -q t/r/g 2>/dev/null || echo "no place for a repository"
+    "#);
+    let listed = "t/\nt/r/\nt/r/cf:new\n640 3898\ncf:j\none\ntwo\nno place for a repository\n";
+    assert_eq!(output, listed);
+    place.unmount();
+}

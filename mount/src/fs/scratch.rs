@@ -42,6 +42,7 @@ pub fn is_scratch_name(name: &[u8]) -> bool {
     name.len() > 1 && name.ends_with(b"~")
         || name.len() > 2 && name.starts_with(b"#") && name.ends_with(b"#")
         || name.strip_prefix(b"sed").is_some_and(word)
+        || name.strip_prefix(b"XX").is_some_and(word)
         || is_vim_probe(name)
 }
 
@@ -264,6 +265,7 @@ mod tests {
             "#cf:a#",
             ".#cf:a",
             "sedAb12cd",
+            "XX3b6DOM",
             ".goutputstream-XYZ",
             ".fuse_hidden0001",
         ] {
@@ -283,6 +285,8 @@ mod tests {
             "4914",
             "04913",
             "sed12345",
+            "XX3b6DO",
+            "XXXb6DOMM",
             "sed1234567",
             "cf:a",
             "cf:a.bak",
