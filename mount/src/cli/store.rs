@@ -69,7 +69,8 @@ fn is_closing(path: &Path, pid: Option<u32>) -> bool {
 
 fn is_mount_process(pid: u32) -> bool {
     match fs::read(format!("/proc/{pid}/cmdline")) {
-        Ok(line) => line.split(|byte| *byte == 0).nth(1) == Some(b"mount"),
+        // A process that is just ending has no command line any more, and may still have its locks.
+        Ok(line) => line.is_empty() || line.split(|byte| *byte == 0).nth(1) == Some(b"mount"),
         // Gone meanwhile, so the lock is free or about to be.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
