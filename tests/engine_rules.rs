@@ -4,7 +4,8 @@
 
 use cellfs::cell::{Cell, CellType};
 use cellfs::client::{
-    Admin, Delete, DeleteMarker, Get, Mutation, Put, Scan, Table, TableAttributes, TableName, TimeRange, WriteTime,
+    Admin, Comparison, Delete, DeleteMarker, Filter, Get, Mutation, Put, Scan, SingleColumnValue, Table,
+    TableAttributes, TableName, TimeRange, WriteTime,
 };
 use cellfs::clock::ManualClock;
 use cellfs::region::Region;
@@ -161,4 +162,49 @@ fn young_markers_survive_compactions_where_the_family_says_so() {
     world.clock.set(1_001_001);
     world.store.major_compact_table(&name(), None).unwrap();
     assert!(world.stored().is_empty());
+}
+
+/// What gets answer then is recorded: tests/hbase_vectors/recorded/families-on-demand.jsonl.
+#[test]
+fn families_that_a_filter_does_not_need_are_read_for_the_rows_it_lets_through() {
+    let world = world(versions(1), None);
+    for (row, wanted) in [("a", "no"), ("b", "no"), ("c", "yes"), ("d", "no"), ("e", "yes")] {
+        world.table.put(Put::new(row).add("f", "q", wanted).add("g", "x", row)).unwrap();
+    }
+    world.table.put(Put::new("f").add("g", "x", "no condition")).unwrap();
+    world.region().flush().unwrap();
+    let mut condition = SingleColumnValue::new("f", "q", Comparison::equal("yes"));
+    condition.filter_if_missing = true;
+    let scan = Scan { filter: Some(Filter::SingleColumnValue(condition)), cache_blocks: false, ..Scan::new() };
+    let read = |scan: &Scan| {
+        let mut scanner = world.table.scan(scan).unwrap();
+        let mut found = Vec::new();
+        while let Some(row) = scanner.next().unwrap() {
+            found.extend(row.cells.iter().map(|cell| (cell.family().to_vec(), cell.value().to_vec())));
+        }
+        found
+    };
+    let cell = |family: &[u8], value: &[u8]| (family.to_vec(), value.to_vec());
+    let expected = [cell(b"f", b"yes"), cell(b"g", b"c"), cell(b"f", b"yes"), cell(b"g", b"e")];
+    assert_eq!(read(&scan), expected);
+    assert_eq!(read(&Scan { load_column_families_on_demand: false, ..scan.clone() }), expected);
+    assert_eq!(read(&Scan { reversed: true, ..scan.clone() }), [&expected[2..], &expected[..2]].concat());
+
+    let blocks = || {
+        let figures = world.store.table_statistics(&name()).unwrap().figures;
+        figures.iter().find(|(name, _)| *name == "data_blocks_read").unwrap().1
+    };
+    let nothing = SingleColumnValue {
+        comparison: Comparison::equal("none"),
+        ..match scan.filter.clone() {
+            Some(Filter::SingleColumnValue(condition)) => condition,
+            _ => unreachable!(),
+        }
+    };
+    let nothing = Scan { filter: Some(Filter::SingleColumnValue(nothing)), ..scan };
+    let before = blocks();
+    assert!(read(&nothing).is_empty());
+    assert_eq!(blocks() - before, 1, "the block of f alone");
+    assert!(read(&Scan { load_column_families_on_demand: false, ..nothing }).is_empty());
+    assert_eq!(blocks() - before, 3, "the blocks of f and g");
 }

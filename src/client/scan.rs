@@ -42,6 +42,9 @@ pub struct Scan {
     pub store_offset: usize,
     /// What to leave out. One filter serves the whole scan, whatever regions it crosses; HBase starts it anew in each region.
     pub filter: Option<Filter>,
+    /// Families that the filter does not need are read only for the rows it lets through (HBase `Scan#setLoadColumnFamiliesOnDemand`; on
+    /// by default, as `hbase.hregion.scan.loadColumnFamiliesOnDemand` is). A filter that looks at every cell, like SKIP, sees less then.
+    pub load_column_families_on_demand: bool,
     /// False keeps blocks that are read out of the block cache.
     pub cache_blocks: bool,
 }
@@ -67,6 +70,7 @@ impl Scan {
             store_limit: None,
             store_offset: 0,
             filter: None,
+            load_column_families_on_demand: true,
             cache_blocks: true,
         }
     }

@@ -6,7 +6,7 @@ use super::store::RootStore;
 use super::wal::{COMPACTION_MARK, LogEntry, META_FAMILY};
 use crate::client::{ColumnSelection, Get, ResultScanner, RowResult, Scan};
 use crate::error::Result;
-use crate::scanner::{RegionScanOptions, RegionScanner, RowRange, StoreScan, compile_filter};
+use crate::scanner::{RegionScanOptions, RegionScanner, RegionStores, RowRange, StoreScan, compile_filter};
 use crate::store::StoreView;
 use bytes::Bytes;
 use prost::Message;
@@ -49,10 +49,12 @@ impl RootRegion {
     pub(super) fn get(&self, get: &Get, now: i64) -> Result<RowResult> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let options = RegionScanOptions::row(get.row.clone());
-        let mut stores = Vec::new();
+        let mut stores = RegionStores::of_get(get);
         for view in self.views(&get.columns)? {
-            if let Some(scan) = StoreScan::of_get(get, &view.family, view.rules(now), u64::MAX) {
-                stores.extend(view.scanner(&scan, &options.range, get.cache_blocks)?);
+            if let Some(scan) = StoreScan::of_get(get, &view.family, view.rules(now), u64::MAX)
+                && let Some(scanner) = view.scanner(&scan, &options.range, get.cache_blocks)?
+            {
+                stores.push(&view.family, scanner);
             }
         }
         let filter = get.filter.as_ref().map(|filter| compile_filter(filter, false)).transpose()?;
@@ -63,10 +65,12 @@ impl RootRegion {
     pub(super) fn scan(&self, scan: &Scan, range: &RowRange, now: i64, limit: Option<u64>) -> Result<RegionScanner> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let range = range.clone().within(&self.info.start, &self.info.end);
-        let mut stores = Vec::new();
+        let mut stores = RegionStores::of_scan(scan);
         for view in self.views(&scan.columns)? {
-            if let Some(store_scan) = StoreScan::of_scan(scan, &view.family, view.rules(now), u64::MAX)? {
-                stores.extend(view.scanner(&store_scan, &range, scan.cache_blocks)?);
+            if let Some(store_scan) = StoreScan::of_scan(scan, &view.family, view.rules(now), u64::MAX)?
+                && let Some(scanner) = view.scanner(&store_scan, &range, scan.cache_blocks)?
+            {
+                stores.push(&view.family, scanner);
             }
         }
         let mut options = RegionScanOptions::of_scan(scan, range);

@@ -4,7 +4,7 @@ use super::{Region, TableCounters};
 use crate::client::{ColumnSelection, Get, ResultScanner, RowResult, Scan};
 use crate::error::{Error, Result};
 use crate::manifest::RegionEntry;
-use crate::scanner::{RegionScanOptions, RegionScanner, RowRange, StoreScan, compile_filter};
+use crate::scanner::{RegionScanOptions, RegionScanner, RegionStores, RowRange, StoreScan, compile_filter};
 use crate::schema::{ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 use crate::store::{HStore, StoreContext, StoreFile, StoreFileView, StoreFiles, StoreView};
 use bytes::Bytes;
@@ -164,12 +164,14 @@ fn scan_views(
     from: Standpoint,
     limit: Option<u64>,
 ) -> Result<RegionScanner> {
-    let mut stores = Vec::with_capacity(views.len());
+    let mut stores = RegionStores::of_scan(scan);
     for view in views {
         let store_scan = StoreScan::of_scan(scan, &view.family, view.rules(from.now), from.read_point)?;
         if let Some(mut store_scan) = store_scan {
             store_scan.as_of = from.as_of;
-            stores.extend(view.scanner(&store_scan, &range, scan.cache_blocks)?);
+            if let Some(scanner) = view.scanner(&store_scan, &range, scan.cache_blocks)? {
+                stores.push(&view.family, scanner);
+            }
         }
     }
     let mut options = RegionScanOptions::of_scan(scan, range);
@@ -179,11 +181,13 @@ fn scan_views(
 
 fn read_row(get: &Get, views: &[StoreView], from: Standpoint) -> Result<RowResult> {
     let options = RegionScanOptions::row(get.row.clone());
-    let mut stores = Vec::new();
+    let mut stores = RegionStores::of_get(get);
     for view in views {
         if let Some(mut scan) = StoreScan::of_get(get, &view.family, view.rules(from.now), from.read_point) {
             scan.as_of = from.as_of;
-            stores.extend(view.scanner(&scan, &options.range, get.cache_blocks)?);
+            if let Some(scanner) = view.scanner(&scan, &options.range, get.cache_blocks)? {
+                stores.push(&view.family, scanner);
+            }
         }
     }
     if stores.is_empty() {

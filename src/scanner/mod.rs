@@ -20,9 +20,9 @@ mod store_scanner;
 #[cfg(test)]
 mod tests;
 
-pub use filter::{BoxedFilter, CellFilter, ReturnCode, compile as compile_filter};
+pub use filter::{BoxedFilter, CellFilter, ReturnCode, compile as compile_filter, is_family_essential};
 pub use losses::Losses;
 pub use range::RowRange;
-pub use region_scanner::{RegionScanOptions, RegionScanner};
+pub use region_scanner::{RegionScanOptions, RegionScanner, RegionStores};
 pub use store_scan::{FamilyRules, ScanPolicy, StoreScan};
 pub use store_scanner::StoreScanner;

@@ -1,10 +1,10 @@
 //! The rows of a region, joined from its families (HBase `RegionScannerImpl`, `ReversedRegionScannerImpl`).
 
-use super::filter::BoxedFilter;
+use super::filter::{BoxedFilter, is_family_essential};
 use super::range::RowRange;
 use super::store_scanner::StoreScanner;
 use crate::cell::Cell;
-use crate::client::{ResultScanner, RowResult, Scan};
+use crate::client::{Filter, Get, ResultScanner, RowResult, Scan};
 use crate::error::{Error, Result};
 use std::ops::Bound;
 
@@ -47,10 +47,76 @@ impl RegionScanOptions {
     }
 }
 
+/// The families that a request reads, in the order of their names: those that find rows, and those that are read for rows that the filter
+/// has let through (HBase's store heap and joined heap).
+#[derive(Default)]
+pub struct RegionStores {
+    essential: Vec<StoreScanner>,
+    joined: Vec<JoinedStore>,
+    /// Splits the families; `None` = all of them find rows.
+    filter: Option<Filter>,
+}
+
+struct JoinedStore {
+    scanner: StoreScanner,
+    opened: bool,
+}
+
+impl RegionStores {
+    /// For a get, which always reads on demand.
+    pub fn of_get(get: &Get) -> RegionStores {
+        RegionStores { filter: get.filter.clone(), ..RegionStores::default() }
+    }
+
+    /// For a scan. HBase does not read backwards on demand; with a batch the parts of a row would depend on it.
+    pub fn of_scan(scan: &Scan) -> RegionStores {
+        let apart =
+            scan.load_column_families_on_demand && !scan.reversed && scan.batch.is_none() && !scan.first_cell_only;
+        RegionStores { filter: scan.filter.clone().filter(|_| apart), ..RegionStores::default() }
+    }
+
+    /// Adds the next family.
+    pub fn push(&mut self, family: &[u8], scanner: StoreScanner) {
+        match &self.filter {
+            Some(filter) if !is_family_essential(filter, family) => {
+                self.joined.push(JoinedStore { scanner, opened: false });
+            }
+            _ => self.essential.push(scanner),
+        }
+    }
+
+    /// True if no family finds rows.
+    pub fn is_empty(&self) -> bool {
+        self.essential.is_empty()
+    }
+}
+
+impl From<Vec<StoreScanner>> for RegionStores {
+    fn from(essential: Vec<StoreScanner>) -> RegionStores {
+        RegionStores { essential, ..RegionStores::default() }
+    }
+}
+
+impl JoinedStore {
+    /// True if the store has `row`; rows are asked for in ascending order.
+    fn reach(&mut self, row: &[u8]) -> Result<bool> {
+        if self.opened {
+            match self.scanner.row()? {
+                Some(ahead) if ahead < row => {}
+                ahead => return Ok(ahead == Some(row)),
+            }
+        }
+        self.opened = true;
+        self.scanner.seek(row)?;
+        self.scanner.stands_on(row)
+    }
+}
+
 /// Yields the rows of a region that have cells for the request.
 pub struct RegionScanner {
     /// In the order of family names.
     stores: Vec<StoreScanner>,
+    joined: Vec<JoinedStore>,
     options: RegionScanOptions,
     opened: bool,
     rows: u64,
@@ -69,9 +135,11 @@ pub struct RegionScanner {
 
 impl RegionScanner {
     /// A scanner over `stores`, which are in the order of their families' names. Nothing is read yet.
-    pub fn new(stores: Vec<StoreScanner>, options: RegionScanOptions) -> RegionScanner {
+    pub fn new(stores: impl Into<RegionStores>, options: RegionScanOptions) -> RegionScanner {
+        let stores = stores.into();
         RegionScanner {
-            stores,
+            stores: stores.essential,
+            joined: stores.joined,
             options,
             opened: false,
             rows: 0,
@@ -193,6 +261,22 @@ impl RegionScanner {
         Ok(())
     }
 
+    /// Adds the families that the filter did not need (HBase `RegionScannerImpl.populateFromJoinedHeap`). It sees their cells all the same.
+    fn take_joined(&mut self, cells: &mut Vec<Cell>) -> Result<()> {
+        let essential = cells.len();
+        for store in &mut self.joined {
+            if store.reach(&self.row)? {
+                while let Some(cell) = store.scanner.next_filtered_cell(self.filter.as_mut())? {
+                    cells.push(cell);
+                }
+            }
+        }
+        if cells.len() > essential {
+            cells.sort_by(|left, right| left.family().cmp(right.family()));
+        }
+        Ok(())
+    }
+
     /// A row is over.
     fn reset_filter(&mut self) {
         if let Some(filter) = &mut self.filter {
@@ -224,6 +308,9 @@ impl RegionScanner {
         }
         let full = cells.len() >= batch;
         self.filter_part(&mut cells, full)?;
+        if !cells.is_empty() {
+            self.take_joined(&mut cells)?;
+        }
         if self.options.first_cell_only {
             cells.truncate(1);
             self.leave_row()?;

@@ -321,5 +321,7 @@ pub fn scan(op: &Value) -> Parsed<Scan> {
     scan.store_offset = store_offset(op);
     scan.family_time_ranges = family_time_ranges(op)?;
     scan.filter = super::filters::filter(op)?;
+    // It is the region server that turns this on where the client is silent; the recorded scans speak to a region.
+    scan.load_column_families_on_demand = false;
     Ok(scan)
 }

@@ -113,6 +113,19 @@ pub fn compile(filter: &Filter, reversed: bool) -> Result<BoxedFilter> {
     compile_at(filter, reversed, 0)
 }
 
+/// True if `filter` must see the cells of `family` to decide over a row (HBase `Filter#isFamilyEssential`).
+pub fn is_family_essential(filter: &Filter, family: &[u8]) -> bool {
+    match filter {
+        Filter::SingleColumnValue(condition) => !condition.filter_if_missing || condition.family == family,
+        Filter::ColumnValue { family: own, .. } => own == family,
+        Filter::Skip(filter) | Filter::WhileMatch(filter) => is_family_essential(filter, family),
+        Filter::List { filters, .. } => {
+            filters.is_empty() || filters.iter().any(|filter| is_family_essential(filter, family))
+        }
+        _ => true,
+    }
+}
+
 fn compile_at(filter: &Filter, reversed: bool, depth: usize) -> Result<BoxedFilter> {
     if depth > DEPTH_MAX {
         return Err(Error::invalid(format!("filters are nested deeper than {DEPTH_MAX}")));
