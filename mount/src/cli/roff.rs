@@ -152,35 +152,63 @@ fn numbered(line: &str) -> Option<(&str, &str)> {
 
 /// `code`, **strong** and *stressed* words, and links, of which the text stays.
 fn inline(text: &str) -> String {
+    let text = without_links(text);
+    let mut font = Font::default();
     let mut out = String::new();
-    for (index, part) in text.split('`').enumerate() {
-        if index % 2 == 1 {
-            out.push_str(&format!("\\fB{}\\fR", escaped(part)));
+    let mut rest = &text[..];
+    let mut before = ' ';
+    while let Some(first) = rest.chars().next() {
+        let after = rest.get(first.len_utf8()..).unwrap_or_default();
+        let code = after.split_once('`').filter(|_| first == '`');
+        if let Some((code, after)) = code {
+            out.push_str(&format!("\\fB{}{}", escaped(code), font.escape()));
+            (rest, before) = (after, '`');
+        } else if let Some(after) = rest.strip_prefix("**").filter(|after| marks(before, after, "**", font.strong)) {
+            font.strong = !font.strong;
+            out.push_str(font.escape());
+            (rest, before) = (after, '*');
+        } else if first == '*' && marks(before, after, "*", font.stressed) {
+            font.stressed = !font.stressed;
+            out.push_str(font.escape());
+            (rest, before) = (after, '*');
         } else {
-            out.push_str(&stressed(part));
+            out.push_str(&escaped(first.encode_utf8(&mut [0; 4])));
+            (rest, before) = (after, first);
         }
     }
     out
 }
 
-fn stressed(text: &str) -> String {
-    let mut out = String::new();
-    for (index, part) in text.split("**").enumerate() {
-        if index % 2 == 1 {
-            out.push_str(&format!("\\fB{}\\fR", escaped(&without_links(part))));
-            continue;
-        }
-        let stars = part.matches('*').count();
-        for (index, part) in part.split('*').enumerate() {
-            let part = escaped(&without_links(part));
-            match (index % 2 == 1 && stars.is_multiple_of(2), index > 0 && !stars.is_multiple_of(2)) {
-                (true, _) => out.push_str(&format!("\\fI{part}\\fR")),
-                (_, true) => out.push_str(&format!("*{part}")),
-                _ => out.push_str(&part),
-            }
+/// What the text is set in.
+#[derive(Default)]
+struct Font {
+    strong: bool,
+    stressed: bool,
+}
+
+impl Font {
+    fn escape(&self) -> &'static str {
+        match (self.strong, self.stressed) {
+            (true, _) => "\\fB",
+            (false, true) => "\\fI",
+            (false, false) => "\\fR",
         }
     }
-    out
+}
+
+/// True if a `mark` between `before` and `after` begins what it marks, or ends it where that is `open`: not where it stands alone, as in 2 * 3.
+fn marks(before: char, after: &str, mark: &str, open: bool) -> bool {
+    let ends = |before: char, after: &str| !before.is_whitespace() && !after.starts_with(char::is_alphanumeric);
+    if open {
+        return ends(before, after);
+    }
+    let begins = !before.is_alphanumeric() && after.starts_with(|next: char| !next.is_whitespace());
+    // A mark inside code is none.
+    let ends_later = |text: &str| {
+        text.match_indices(mark)
+            .any(|(at, _)| ends(text[..at].chars().next_back().unwrap_or(' '), &text[at + mark.len()..]))
+    };
+    begins && after.split('`').step_by(2).any(ends_later)
 }
 
 fn without_links(text: &str) -> String {
@@ -206,6 +234,14 @@ fn without_links(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stress_goes_on_around_code() {
+        assert_eq!(inline("so *(a.rs: `x`, `y`)*, 2 * 3"), "so \\fI(a.rs: \\fBx\\fI, \\fBy\\fI)\\fR, 2 * 3");
+        assert_eq!(inline("*.rs or `*`, 2*3"), "*.rs or \\fB*\\fR, 2*3");
+        assert_eq!(inline("**a *b* c** *d*"), "\\fBa \\fBb\\fB c\\fR \\fId\\fR");
+        assert_eq!(inline("[`a`](b.md) *c*"), "\\fBa\\fR \\fIc\\fR");
+    }
 
     #[test]
     fn nothing_in_a_text_becomes_a_request() {
