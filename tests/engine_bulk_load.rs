@@ -291,3 +291,185 @@ fn a_load_is_all_or_nothing() {
     }
     assert!(failed > 20 && crashed > 20, "{failed} failures, {crashed} crashes");
 }
+
+fn data_files(vfs: &SimVfs) -> usize {
+    vfs.list(Path::new("/store/data")).unwrap().len()
+}
+
+/// The files that the store's regions have.
+fn live_files(store: &Store) -> usize {
+    let regions = store.open_regions(&name()).unwrap();
+    let stores = regions.iter().flat_map(|region| region.stores());
+    stores
+        .flat_map(|store| store.files().as_slice().to_vec())
+        .map(|view| view.entry.file_id)
+        .collect::<BTreeSet<_>>()
+        .len()
+}
+
+#[test]
+fn everybody_goes_on_while_the_files_are_written() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    let file = write(&vfs, "/f.hfile", &cells(b"f"), foreign());
+    let mut during = 0;
+    let mut writer = |_: u64| {
+        // In the middle of the first phase: what is written is seen at once, so no sequence id is held.
+        during += 1;
+        table.put(put(35, 10, "meanwhile")).unwrap();
+        assert_eq!(value_at(&table, "row-035"), b"meanwhile");
+    };
+    let prepared = store.prepare_bulk_load(&name(), &[file], &mut writer).unwrap();
+    assert!(during > 0);
+    table.put(put(36, 10, "between")).unwrap();
+    assert_eq!(scan(&table, true).len(), 4, "nothing of the load is there");
+    assert_eq!((data_files(&vfs), live_files(&store)), (3, 0), "the files are aside");
+    // Flushes and compactions go on as well.
+    store.flush_table(&name()).unwrap();
+    store.major_compact_table(&name(), None).unwrap();
+    let open_scan = table.scan(&Scan::new()).unwrap();
+    assert_eq!(prepared.install().unwrap().store_files, 3);
+
+    // The sequence id is one of the end: the load is newer than what was written while it was prepared.
+    assert_eq!(value_at(&table, "row-035"), b"loaded");
+    assert_eq!(value_at(&table, "row-036"), b"loaded");
+    table.put(put(36, 10, "after")).unwrap();
+    assert_eq!(value_at(&table, "row-036"), b"after");
+    let mut open_scan = open_scan;
+    let mut rows = 0;
+    while open_scan.next().unwrap().is_some() {
+        rows += 1;
+    }
+    assert_eq!(rows, 4, "a scan that began before stays before");
+}
+
+#[test]
+fn a_prepared_load_that_is_dropped_leaves_nothing() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    let file = write(&vfs, "/f.hfile", &cells(b"f"), foreign());
+    let prepared = store.prepare_bulk_load(&name(), std::slice::from_ref(&file), &mut |_| {}).unwrap();
+    drop(prepared);
+    assert_eq!((data_files(&vfs), scan(&table, true).len()), (0, 3));
+    // Nor does one that a crash meets between the phases.
+    let prepared = store.prepare_bulk_load(&name(), &[file], &mut |_| {}).unwrap();
+    assert_eq!(data_files(&vfs), 3);
+    let crashed = vfs.crash(Keep::All);
+    drop((prepared, table, store));
+    assert_eq!(data_files(&crashed), 3);
+    let store = open(&crashed);
+    assert_eq!((data_files(&crashed), scan(&store.table(&name()).unwrap(), true).len()), (0, 3));
+}
+
+/// Splits and merges regions that the files were cut for, so that both kinds of misfit come up.
+fn rearrange(store: &Store) -> Result<()> {
+    store.split_table(&name(), Some(b"row-010"))?;
+    store.split_table(&name(), Some(b"row-045"))?;
+    store.merge_regions(&name(), b"row-060")
+}
+
+#[test]
+fn regions_that_changed_between_the_phases_get_what_is_theirs() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    let file = write(&vfs, "/f.hfile", &cells(b"f"), foreign());
+    let prepared = store.prepare_bulk_load(&name(), &[file], &mut |_| {}).unwrap();
+    rearrange(&store).unwrap();
+    table.put(put(12, 10, "in a daughter")).unwrap();
+    prepared.install().unwrap();
+    let expected = without_ids(&cells(b"f"));
+    assert_eq!(without_ids(&scan(&table, true)), expected);
+    let regions = store.open_regions(&name()).unwrap();
+    assert_eq!(regions.len(), 4);
+    assert!(regions.iter().any(|region| region.has_references()));
+    let visible = without_ids(&scan(&table, false));
+    // And so it stays: over a crash, and when compactions have given every region files of its own.
+    drop((regions, table, store));
+    let store = open(&vfs.crash(Keep::None));
+    let table = store.table(&name()).unwrap();
+    assert_eq!(without_ids(&scan(&table, true)), expected);
+    store.major_compact_table(&name(), None).unwrap();
+    assert!(store.open_regions(&name()).unwrap().iter().all(|region| !region.has_references()));
+    assert_eq!(without_ids(&scan(&table, false)), visible);
+    assert_eq!(value_at(&table, "row-012"), b"loaded");
+}
+
+#[test]
+fn what_became_of_the_table_between_the_phases_is_respected() {
+    let vfs = SimVfs::new();
+    let store = open(&vfs);
+    let table = table(&store);
+    let file = write(&vfs, "/g.hfile", &cells(b"g"), foreign());
+    let prepare = || store.prepare_bulk_load(&name(), std::slice::from_ref(&file), &mut |_| {}).unwrap();
+    let prepared = prepare();
+    let mut descriptor = (*table.descriptor()).clone();
+    descriptor.families.remove(&b"g"[..]);
+    let again = descriptor.clone().family("g", ColumnFamilyDescriptor::default());
+    store.modify_table(&name(), descriptor).unwrap();
+    let error = prepared.install().unwrap_err();
+    assert!(matches!(&error, Error::NoSuchColumnFamily { family, .. } if family == "g"), "{error:?}");
+    assert_eq!((data_files(&vfs), scan(&table, true).len()), (live_files(&store), 3));
+
+    store.modify_table(&name(), again.clone()).unwrap();
+    let prepared = prepare();
+    store.modify_table(&name(), TableDescriptor { read_only: true, ..again.clone() }).unwrap();
+    assert!(matches!(prepared.install(), Err(Error::ReadOnly { .. })));
+    store.modify_table(&name(), again).unwrap();
+    let prepared = prepare();
+    store.drop_table(&name()).unwrap();
+    assert!(matches!(prepared.install(), Err(Error::NoSuchTable(_))));
+    drop(table);
+    assert_eq!(data_files(&vfs), 0);
+}
+
+/// As [`a_load_is_all_or_nothing`], with regions that change between the phases.
+#[test]
+fn a_load_into_changed_regions_is_all_or_nothing() {
+    let (whole, before) = (cells(b"f").len(), 3);
+    let mut steps = 0;
+    loop {
+        let prepare = || {
+            let vfs = SimVfs::new();
+            let store = open(&vfs);
+            let table = table(&store);
+            let file = write(&vfs, "/f.hfile", &cells(b"f"), foreign());
+            let prepared = store.prepare_bulk_load(&name(), &[file], &mut |_| {}).unwrap();
+            rearrange(&store).unwrap();
+            table.put(put(5, 10, "again")).unwrap();
+            (vfs, store, table, prepared)
+        };
+        let count = |vfs: &SimVfs| {
+            let store = open(vfs);
+            assert_eq!(data_files(vfs), live_files(&store), "operation {steps}: what is aside is gone");
+            scan(&store.table(&name()).unwrap(), true).len()
+        };
+        let (vfs, store, table, prepared) = prepare();
+        vfs.fail_at(vfs.operations() + steps, Fault::NoSpace);
+        let result = prepared.install();
+        vfs.clear_faults();
+        let seen = scan(&table, true).len();
+        // A put of the same key and time is one version more until it is flushed.
+        assert_eq!(seen == whole, result.is_ok(), "operation {steps}: {seen} cells, {result:?}");
+        drop((table, store));
+        let reopened = count(&vfs);
+        assert!(reopened == whole || result.is_err(), "operation {steps}: {reopened} cells");
+
+        let (vfs, store, table, prepared) = prepare();
+        vfs.stop_at(vfs.operations() + steps);
+        let result = prepared.install();
+        drop((table, store));
+        for keep in [Keep::None, Keep::All] {
+            let found = count(&vfs.crash(keep));
+            let allowed = found == whole || result.is_err() && found <= before + 1;
+            assert!(allowed, "operation {steps}, {keep:?}: {found} cells");
+        }
+        if result.is_ok() {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 5, "{steps} operations");
+}

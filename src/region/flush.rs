@@ -49,18 +49,9 @@ impl Region {
         self.flush_once(0)
     }
 
-    /// As [`Region::flush`]; the files' sequence id is at least `sequence_id`.
-    ///
-    /// # Errors
-    /// As [`Region::flush`].
-    pub(super) fn flush_as(&self, sequence_id: u64) -> Result<bool> {
-        let _maintenance = self.maintenance.read();
-        self.flush_once(sequence_id)
-    }
-
-    /// As [`Region::flush`], until nothing is left in memory; for the holder of the region.
-    pub(super) fn flush_everything(&self) -> Result<()> {
-        while self.flush_once(0)? {}
+    /// As [`Region::flush`], until nothing is left in memory; for the holder of the region. The files' sequence id is at least `sequence_id`.
+    pub(super) fn flush_everything(&self, sequence_id: u64) -> Result<()> {
+        while self.flush_once(sequence_id)? {}
         Ok(())
     }
 

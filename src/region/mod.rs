@@ -32,7 +32,7 @@ pub use condition::Checked;
 pub use limits::{
     RequestLimits, check_condition, check_get, check_mutation, check_put_request, check_row, check_scan, has_family,
 };
-pub use load::{BulkLoad, LoadedCells};
+pub use load::{AsideFiles, BulkLoad, Installation, LoadedCells, Share};
 pub use mvcc::{Mvcc, ReadPoint, WriteEntry};
 pub use name::encoded_region_name;
 pub use prepare::Preparation;
@@ -334,6 +334,34 @@ impl Region {
         let lifecycle = self.lifecycle.write();
         ExclusiveRegion { region: self, _maintenance: maintenance, lifecycle }
     }
+
+    /// Stops writers and waits until none is under way. Readers, flushes and compactions go on; the region is not replaced.
+    pub fn hold_writers(&self) -> HeldRegion<'_> {
+        let maintenance = self.maintenance.read();
+        HeldRegion { region: self, _maintenance: maintenance, lifecycle: self.lifecycle.write() }
+    }
+}
+
+/// A region that nobody writes: while it is held, every cell with a sequence id of before is in it.
+pub struct HeldRegion<'a> {
+    region: &'a Region,
+    _maintenance: RwLockReadGuard<'a, ()>,
+    lifecycle: RwLockWriteGuard<'a, Lifecycle>,
+}
+
+impl HeldRegion<'_> {
+    /// Flushes what is in memory, so that files stay in the order of sequence ids when one comes to be with the next. As in HBase the flush and
+    /// what comes then share an id, where nobody else takes one: which of two such files counts as older is a matter of their sizes.
+    ///
+    /// # Errors
+    /// Those of the flush; [`Error::NotAllowed`] for a region that has been closed.
+    pub fn flush(&self) -> Result<()> {
+        if *self.lifecycle == Lifecycle::Closed {
+            return Err(Error::NotAllowed("the region was closed".to_owned()));
+        }
+        let next = self.region.services.wal()?.last_sequence_id().saturating_add(1);
+        self.region.flush_everything(next)
+    }
 }
 
 /// A region that nobody writes, flushes or compacts but the holder.
@@ -349,7 +377,7 @@ impl ExclusiveRegion<'_> {
     /// # Errors
     /// Those of the flush.
     pub fn flush(&self) -> Result<()> {
-        self.region.flush_everything()
+        self.region.flush_everything(0)
     }
 
     /// True if it was closed before it could be had.

@@ -1,13 +1,16 @@
 //! Foreign HFiles into a table, as HBase's bulk load takes them: all of them or none.
 
-use super::Store;
+use super::schema_change::in_id_order;
+use super::table_state::TableState;
+use super::{Store, StoreInner};
 use crate::client::TableName;
 use crate::error::{Error, Result};
 use crate::hfile::{HFileReader, ReadOptions};
-use crate::region::{BulkLoad, LoadedCells};
+use crate::region::{AsideFiles, BulkLoad, LoadedCells};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a bulk load brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,27 @@ pub struct BulkLoadSummary {
     pub superseded: u64,
     /// Store files that came to be: at least one for each file and region with cells.
     pub store_files: usize,
+}
+
+/// A bulk load whose files are written and wait to be installed. Dropped, it leaves nothing.
+pub struct PreparedLoad {
+    store: Arc<StoreInner>,
+    table: Arc<TableState>,
+    aside: AsideFiles,
+    summary: BulkLoadSummary,
+}
+
+impl PreparedLoad {
+    /// Makes everything live and visible at once.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], [`Error::NoSuchColumnFamily`] and [`Error::ReadOnly`] for what has become of the table meanwhile; those of writing. Then
+    /// nothing has changed.
+    pub fn install(self) -> Result<BulkLoadSummary> {
+        let PreparedLoad { store, table, aside, mut summary } = self;
+        summary.store_files = store.install_aside(&table, aside)?;
+        Ok(summary)
+    }
 }
 
 impl Store {
@@ -40,10 +64,21 @@ impl Store {
         files: &[PathBuf],
         progress: &mut dyn FnMut(u64),
     ) -> Result<BulkLoadSummary> {
+        self.prepare_bulk_load(table, files, progress)?.install()
+    }
+
+    /// The first phase of [`Store::bulk_load`], by far the longer one: while it runs everybody goes on, and nothing of it is to be seen.
+    ///
+    /// # Errors
+    /// As [`Store::bulk_load`].
+    pub fn prepare_bulk_load(
+        &self,
+        table: &TableName,
+        files: &[PathBuf],
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<PreparedLoad> {
         let services = &self.inner.services;
         let table = self.inner.table_state(table)?;
-        // Regions stay as they are until the files are in them.
-        let _structure = table.structure.lock();
         table.check_exists()?;
         table.check_not_read_only()?;
         services.check_writable(false)?;
@@ -53,7 +88,7 @@ impl Store {
             (info.max_sequence_id, info.max_cell_sequence_id, Reverse(info.file_bytes))
         });
         let regions = table.regions();
-        let mut load = BulkLoad::begin(services, &regions)?;
+        let mut load = BulkLoad::begin(services, &regions);
         let mut summary = BulkLoadSummary::default();
         for reader in &readers {
             let loaded = load_file(&mut load, reader, progress)?;
@@ -61,12 +96,35 @@ impl Store {
             summary.cells += loaded.cells;
             summary.superseded += loaded.superseded;
         }
-        summary.store_files = load.commit()?;
-        Ok(summary)
+        let aside = load.finish()?;
+        Ok(PreparedLoad { store: Arc::clone(&self.inner), table, aside, summary })
     }
 
     fn open_foreign(&self, path: &Path) -> Result<Arc<HFileReader>> {
         HFileReader::open(self.inner.vfs.open_read(path)?, 0, None)
+    }
+}
+
+impl StoreInner {
+    /// The second phase of a load: memory is flushed while everybody goes on; then the table's writers wait for the rest of it and one manifest edit.
+    pub(super) fn install_aside(&self, table: &TableState, aside: AsideFiles) -> Result<usize> {
+        // Regions stay as they are until the files are in them.
+        let _structure = table.structure.lock();
+        table.check_exists()?;
+        table.check_not_read_only()?;
+        self.services.check_writable(false)?;
+        let regions = in_id_order(table);
+        for region in &regions {
+            region.flush()?;
+        }
+        // Callers that must not wait hear of it before anybody does.
+        self.services.holding.fetch_add(1, Ordering::Relaxed);
+        let held: Vec<_> = regions.iter().map(|region| region.hold_writers()).collect();
+        let installed =
+            held.iter().try_for_each(|region| region.flush()).and_then(|()| aside.install(&table.regions()));
+        drop(held);
+        self.services.holding.fetch_sub(1, Ordering::Relaxed);
+        installed
     }
 }
 

@@ -31,7 +31,7 @@ mod table_state;
 mod views;
 mod workers;
 
-pub use bulk_load::BulkLoadSummary;
+pub use bulk_load::{BulkLoadSummary, PreparedLoad};
 pub use export::{ExportOptions, ExportSummary};
 pub use options::{BackgroundMode, StoreOptions};
 

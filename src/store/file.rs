@@ -20,6 +20,8 @@ pub struct StoreFile {
     dead: AtomicBool,
     prefetched: AtomicBool,
     part: StoreFilePart,
+    /// It was written before its sequence id was known: its cells have that of the manifest.
+    bulk_loaded: bool,
 }
 
 impl StoreFile {
@@ -33,17 +35,28 @@ impl StoreFile {
         }
         let file = context.vfs.open_read(&context.file_path(file_id))?;
         let reader = HFileReader::open_counted(file, file_id, Some(Arc::clone(&context.cache)), counters)?;
-        Ok(context.note_open(StoreFile::of_reader(context, reader, StoreFilePart::default())))
+        let bulk_loaded = reader.info().bulk_load_time.is_some();
+        Ok(context.note_open(StoreFile::new(context, reader, StoreFilePart::default(), bulk_loaded)))
     }
 
     /// A file that is open already, or the part of it that a store has.
     pub fn of_reader(context: &Arc<StoreContext>, reader: Arc<HFileReader>, part: StoreFilePart) -> Arc<StoreFile> {
+        StoreFile::new(context, reader, part, false)
+    }
+
+    fn new(
+        context: &Arc<StoreContext>,
+        reader: Arc<HFileReader>,
+        part: StoreFilePart,
+        bulk_loaded: bool,
+    ) -> Arc<StoreFile> {
         Arc::new(StoreFile {
             context: Arc::clone(context),
             reader,
             dead: AtomicBool::new(false),
             prefetched: AtomicBool::new(false),
             part,
+            bulk_loaded,
         })
     }
 
@@ -126,10 +139,14 @@ impl StoreFileView {
     /// A cursor over the file. It never seeks to a cell before `first`, where there is one: nobody wants those.
     pub fn scanner(&self, options: ReadOptions, first: Option<Cell>) -> Box<dyn CellScanner> {
         let whole = HeldScanner { scanner: self.file.reader().scanner(options), first, _file: Arc::clone(&self.file) };
-        if self.file.part.is_whole() {
+        let mut part = self.file.part.clone();
+        if part.sequence_id.is_none() && self.file.bulk_loaded {
+            part.sequence_id = Some(self.entry.max_sequence_id);
+        }
+        if part.is_whole() {
             return Box::new(whole);
         }
-        Box::new(PartScanner::new(Box::new(whole), self.file.part.clone()))
+        Box::new(PartScanner::new(Box::new(whole), part))
     }
 
     /// A cursor for a compaction: reads far ahead and leaves the caches as they are.
