@@ -84,6 +84,8 @@ pub enum Error {
     TableExists(String),
     /// The table holds rows where it must be empty; full name.
     TableNotEmpty(String),
+    /// A family that is to go holds cells; the table's full name and the family.
+    FamilyNotEmpty(String),
     /// No such snapshot; the table's full name and the snapshot's.
     NoSuchSnapshot(String),
     /// The snapshot exists already (HBase: SnapshotExistsException).
@@ -173,6 +175,7 @@ impl fmt::Display for Error {
             Error::NoSuchTable(name) => write!(f, "no table {name}"),
             Error::TableExists(name) => write!(f, "table {name} exists"),
             Error::TableNotEmpty(name) => write!(f, "table {name} holds rows"),
+            Error::FamilyNotEmpty(name) => write!(f, "family {name} holds cells: delete them before it goes"),
             Error::NoSuchSnapshot(name) => write!(f, "no snapshot {name}"),
             Error::SnapshotExists(name) => write!(f, "snapshot {name} exists"),
             Error::HasSnapshots(name) => write!(f, "table {name} has snapshots; remove them first"),

@@ -1,7 +1,7 @@
 //! Keys as file names: one bijection between bytes and names (docs/semantics.md, "Names").
 //!
 //! A name is the key with `%XX` (upper-case hex) in place of 0x00-0x1F, 0x7F, `/`, `%`, every byte that is not part of valid UTF-8, a leading `.` of a
-//! row and a trailing `~` of a qualifier. Decoding undoes the escapes and then encodes again: what does not come back byte for byte is no name, so
+//! row and a trailing `~` of a qualifier. Where a qualifier stands alone (below `.cf/<family>/`) both are escaped, and the empty one is a lone `%`. Decoding undoes the escapes and then encodes again: what does not come back byte for byte is no name, so
 //! no two names lead to one key.
 //!
 //! A name over [`MAX_NAME`] bytes has a short form: the longest prefix of whole characters and escapes within 221 bytes, then `%~`, then the XXH3-128 of the key
@@ -37,6 +37,18 @@ pub enum CellName {
     /// The one column whose [`cell_name`] is this short name; `family:qualifier` begins with these bytes.
     Short(Bytes),
 }
+
+/// What a name of a qualifier that stands alone stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QualifierName {
+    /// This qualifier.
+    Key(Bytes),
+    /// The one qualifier whose [`qualifier_name`] is this short name; it begins with these bytes.
+    Short(Bytes),
+}
+
+/// The name of the empty qualifier where it stands alone.
+const EMPTY_QUALIFIER: &[u8] = b"%";
 
 /// A family and a qualifier, borrowed from the name where it needs no decoding.
 pub type DecodedColumn<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
@@ -121,6 +133,56 @@ pub fn parse_cell(name: &[u8]) -> Option<CellName> {
     }
 }
 
+/// Reads the file name of a cell as [`parse_cell`], and whole spellings that no file name is long enough for.
+pub fn parse_column(name: &[u8]) -> Option<CellName> {
+    if name.len() <= MAX_NAME {
+        return parse_cell(name);
+    }
+    let (family, qualifier) = decode_column(name)?;
+    Some(CellName::Column(Bytes::copy_from_slice(&family), Bytes::copy_from_slice(&qualifier)))
+}
+
+/// The file name that a listing of the row gives to the cell of a name: its short form, for whole spellings that no file name is long enough for.
+pub fn listed_name(name: &[u8]) -> Bytes {
+    match parse_column(name) {
+        Some(CellName::Column(family, qualifier)) if name.len() > MAX_NAME => cell_name(&family, &qualifier).into(),
+        _ => Bytes::copy_from_slice(name),
+    }
+}
+
+/// The spelling of a family.
+pub fn encode_family(family: &[u8]) -> Cow<'_, [u8]> {
+    encode(family, Place::Family)
+}
+
+/// The family of a spelling; `None` if no family is spelled so.
+pub fn decode_family(name: &[u8]) -> Option<Cow<'_, [u8]>> {
+    decode(name, Place::Family).filter(|family| is_legal_family(family))
+}
+
+/// The file name of a qualifier that stands alone: its spelling, or its short form.
+pub fn qualifier_name(qualifier: &[u8]) -> Vec<u8> {
+    if qualifier.is_empty() {
+        return EMPTY_QUALIFIER.to_vec();
+    }
+    let name = encode(qualifier, Place::Alone);
+    if name.len() <= MAX_NAME { name.into_owned() } else { shorten(&name, xxh3_128(qualifier)) }
+}
+
+/// Reads the file name of a qualifier that stands alone; `None` if no qualifier can have it.
+pub fn parse_qualifier(name: &[u8]) -> Option<QualifierName> {
+    if name == EMPTY_QUALIFIER {
+        return Some(QualifierName::Key(Bytes::new()));
+    }
+    if name.is_empty() || name.len() > MAX_NAME {
+        return None;
+    }
+    match short_prefix(name) {
+        Some(prefix) => Some(QualifierName::Short(prefix)),
+        None => decode(name, Place::Alone).map(|qualifier| QualifierName::Key(Bytes::copy_from_slice(&qualifier))),
+    }
+}
+
 /// HBase `ColumnFamilyDescriptorBuilder.isLegalColumnFamilyName` (hbase.md A8), as far as a name can break it.
 fn is_legal_family(family: &[u8]) -> bool {
     !family.is_empty()
@@ -135,6 +197,8 @@ enum Place {
     Row,
     Family,
     Qualifier,
+    /// A qualifier without its family.
+    Alone,
 }
 
 fn is_plain(byte: u8) -> bool {
@@ -142,8 +206,8 @@ fn is_plain(byte: u8) -> bool {
 }
 
 fn encode(key: &[u8], place: Place) -> Cow<'_, [u8]> {
-    let dot = place == Place::Row && key.first() == Some(&b'.');
-    let tilde = place == Place::Qualifier && key.last() == Some(&b'~');
+    let dot = matches!(place, Place::Row | Place::Alone) && key.first() == Some(&b'.');
+    let tilde = matches!(place, Place::Qualifier | Place::Alone) && key.last() == Some(&b'~');
     if !dot && !tilde && key.iter().all(|byte| is_plain(*byte)) {
         return Cow::Borrowed(key);
     }

@@ -210,6 +210,10 @@ pub trait Operations: Send + Sync + 'static {
     fn may_block(&self, operation: OperationKind) -> bool {
         false
     }
+    /// True if names made and removed below the directory are names below another one as well, so that the kernel has to be told.
+    fn is_another_way(&self, directory: u64) -> bool {
+        false
+    }
     /// Finds a name. `Ok(None)` is a negative entry the kernel may keep.
     fn lookup(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<Option<Entry>>;
     /// The kernel gives back `count` references.

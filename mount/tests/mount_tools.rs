@@ -62,6 +62,30 @@ fn cp_mv_rm_and_dd() {
 }
 
 #[test]
+fn one_family_is_seen_from_both_sides() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t
+        mkdir .cf/info; ls .cf
+        echo one > r/info:a; cat .cf/info/r/a; ls .cf/info .cf/cf
+        echo two > .cf/info/r/a; cat r/info:a
+        ls r; echo three > .cf/info/r/b; ls r
+        cat r/cf:c 2>/dev/null || echo three > .cf/cf/r/c; cat r/cf:c
+        rm .cf/cf/r/c; cat r/cf:c 2>/dev/null || echo gone
+        mv .cf/info/r/b .cf/cf/r/c; cat r/cf:c; cat .cf/info/r/b 2>/dev/null || echo moved
+        chmod 600 r/info:a; stat -c %a .cf/info/r/a
+        rmdir .cf/info 2>/dev/null || echo 'not empty'
+        cp -r .cf/info/r .cf/info/s; cat s/info:a
+        rm -r .cf/info/*; ls . .cf/info; rmdir .cf/info; ls .cf
+        ls -d .cf/cf/r; tar cf - -C .cf/cf . | tar tf - | grep -c /c
+    "#);
+    let expected = "cf\ninfo\none\n.cf/cf:\n\n.cf/info:\nr\ntwo\ninfo:a\ninfo:a\ninfo:b\nthree\ngone\nthree\nmoved\n600\nnot empty\ntwo\n\
+                    .:\nr\n\n.cf/info:\ncf\n.cf/cf/r\n1\n";
+    assert_eq!(output, expected);
+    place.unmount();
+}
+
+#[test]
 fn ls_find_du_df_and_grep() {
     let Some(place) = with_row() else { return };
     place.sh(r#"

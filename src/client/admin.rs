@@ -170,6 +170,9 @@ pub struct RowChanges {
     pub cells: u64,
 }
 
+/// What makes a table's new schema of its present one.
+pub type AlterSchema<'a> = &'a dyn Fn(&TableDescriptor) -> Result<TableDescriptor>;
+
 /// For what a store cannot do.
 fn not_here<T>(what: &str) -> Result<T> {
     Err(Error::ReadOnly { what: format!("{what} is not possible here") })
@@ -204,6 +207,11 @@ pub trait Admin: Send + Sync {
     ) -> Result<Arc<dyn Table>>;
     /// Replaces a table's schema. Families missing from the new one are dropped with their cells: the caller decides whether that may be.
     fn modify_table(&self, name: &TableName, descriptor: TableDescriptor) -> Result<()>;
+    /// Replaces a table's schema by what `alter` makes of the present one, which nobody else changes meanwhile. Families missing from the new one go
+    /// only if they hold no cell: else [`Error::FamilyNotEmpty`].
+    fn alter_table(&self, _name: &TableName, _alter: AlterSchema<'_>) -> Result<()> {
+        not_here("a change of schema")
+    }
     /// Replaces the region borders of a table that holds no cell.
     fn presplit_table(&self, name: &TableName, splits: &[Bytes]) -> Result<()>;
     /// Renames a table, also to another namespace; atomic. The target must not exist.
@@ -229,6 +237,8 @@ pub trait Admin: Send + Sync {
     fn regions(&self, name: &TableName) -> Result<Vec<RegionInfo>>;
     /// Figures of a table.
     fn table_statistics(&self, name: &TableName) -> Result<TableStatistics>;
+    /// Figures of one family of a table.
+    fn family_statistics(&self, name: &TableName, family: &[u8]) -> Result<TableStatistics>;
     /// Figures of one region, by its encoded name.
     fn region_statistics(&self, name: &TableName, encoded_name: &str) -> Result<TableStatistics>;
 

@@ -10,7 +10,7 @@ mod task;
 
 pub use crate::schema::{Durability, StoreSettings};
 pub use admin::{
-    Admin, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo, TableAttributes, TableName,
+    Admin, AlterSchema, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo, TableAttributes, TableName,
     TableStatistics, check_namespace_name,
 };
 pub use filter::{BitOperator, Comparator, Comparison, Filter, FilterRowRange, ListOperator, SingleColumnValue};

@@ -139,7 +139,17 @@ impl Admin for HBaseRoot {
     }
 
     fn table_statistics(&self, name: &TableName) -> Result<TableStatistics> {
-        Ok(table_statistics(self.find(name)?.as_ref()))
+        Ok(table_statistics(self.find(name)?.as_ref(), None))
+    }
+
+    fn family_statistics(&self, name: &TableName, family: &[u8]) -> Result<TableStatistics> {
+        let table = self.find(name)?;
+        if table.descriptor().families.contains_key(family) {
+            return Ok(table_statistics(table.as_ref(), Some(family)));
+        }
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let known = table.descriptor().families.keys().map(|name| text(name)).collect();
+        Err(Error::NoSuchColumnFamily { family: text(family), known })
     }
 
     fn region_statistics(&self, name: &TableName, encoded_name: &str) -> Result<TableStatistics> {

@@ -23,9 +23,11 @@ struct Sums {
 
 impl Sums {
     /// A store that cannot be read has no figures: whoever reads it hears why.
-    fn of(regions: &[Arc<RootRegion>]) -> Sums {
+    fn of(regions: &[Arc<RootRegion>], family: Option<&[u8]>) -> Sums {
         let mut sums = Sums::default();
-        for view in regions.iter().flat_map(|region| &region.stores).filter_map(|store| store.view().ok()) {
+        let stores = regions.iter().flat_map(|region| &region.stores);
+        let wanted = stores.filter(|store| family.is_none_or(|family| &store.family[..] == family));
+        for view in wanted.filter_map(|store| store.view().ok()) {
             sums.memstore_bytes += view.segments.iter().filter(|s| !s.is_empty()).map(|s| s.heap_bytes()).sum::<u64>();
             sums.files_considered += view.files_considered.load(Ordering::Relaxed);
             for file in view.files.iter() {
@@ -46,9 +48,9 @@ impl Sums {
     }
 }
 
-/// The figures of a table.
-pub(super) fn table_statistics(table: &RootTable) -> TableStatistics {
-    let sums = Sums::of(&table.regions);
+/// The figures of a table, or of the files of one family and of the table's reads.
+pub(super) fn table_statistics(table: &RootTable, family: Option<&[u8]>) -> TableStatistics {
+    let sums = Sums::of(&table.regions, family);
     let counts = table.counters.counts();
     let figures = [
         ("regions", table.regions.len() as u64),
@@ -91,7 +93,7 @@ pub(super) fn table_statistics(table: &RootTable) -> TableStatistics {
 /// The figures of a region.
 pub(super) fn region_statistics(region: &Arc<RootRegion>) -> TableStatistics {
     let info = region_info(region);
-    let sums = Sums::of(std::slice::from_ref(region));
+    let sums = Sums::of(std::slice::from_ref(region), None);
     let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let figures = vec![
         ("bytes", number(info.file_bytes)),
@@ -108,7 +110,7 @@ pub(super) fn region_statistics(region: &Arc<RootRegion>) -> TableStatistics {
 
 /// The region as a client sees it.
 pub(super) fn region_info(region: &Arc<RootRegion>) -> RegionInfo {
-    let sums = Sums::of(std::slice::from_ref(region));
+    let sums = Sums::of(std::slice::from_ref(region), None);
     RegionInfo {
         encoded_name: region.info.encoded.clone(),
         start: region.info.start.clone(),

@@ -4,8 +4,8 @@ use super::table::TableHandle;
 use super::table_state::TableState;
 use super::{Store, StoreInner};
 use crate::client::{
-    Admin, NamespaceName, RegionInfo, RestorePoint, RowChanges, RunningTask, SnapshotInfo, Table, TableAttributes,
-    TableName, TableStatistics,
+    Admin, AlterSchema, NamespaceName, RegionInfo, RestorePoint, RowChanges, RunningTask, SnapshotInfo, Table,
+    TableAttributes, TableName, TableStatistics,
 };
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
@@ -130,16 +130,6 @@ fn check_family(table: &TableState, family: &[u8]) -> Result<()> {
     Err(Error::NoSuchColumnFamily { family: text(family), known })
 }
 
-impl Store {
-    /// The figures of one family of a table, in all its regions.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTable`], [`Error::NoSuchColumnFamily`].
-    pub fn family_statistics(&self, name: &TableName, family: &[u8]) -> Result<TableStatistics> {
-        self.inner.statistics(name, Some(family))
-    }
-}
-
 impl Admin for Store {
     fn list_namespaces(&self) -> Result<Vec<NamespaceName>> {
         Ok(self.inner.list_namespaces())
@@ -188,6 +178,10 @@ impl Admin for Store {
 
     fn modify_table(&self, name: &TableName, descriptor: TableDescriptor) -> Result<()> {
         self.inner.modify_table(name, descriptor)
+    }
+
+    fn alter_table(&self, name: &TableName, alter: AlterSchema<'_>) -> Result<()> {
+        self.inner.alter_table(name, alter)
     }
 
     fn presplit_table(&self, name: &TableName, splits: &[Bytes]) -> Result<()> {
@@ -251,6 +245,10 @@ impl Admin for Store {
 
     fn table_statistics(&self, name: &TableName) -> Result<TableStatistics> {
         self.inner.statistics(name, None)
+    }
+
+    fn family_statistics(&self, name: &TableName, family: &[u8]) -> Result<TableStatistics> {
+        self.inner.statistics(name, Some(family))
     }
 
     fn region_statistics(&self, name: &TableName, encoded_name: &str) -> Result<TableStatistics> {

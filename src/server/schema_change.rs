@@ -4,7 +4,7 @@ use super::StoreInner;
 use super::namespaces::SYSTEM_NAMESPACE;
 use super::table_state::TableState;
 use crate::cell::MAX_ROW_LENGTH;
-use crate::client::{ResultScanner, Scan, TableAttributes, TableName};
+use crate::client::{AlterSchema, ResultScanner, Scan, TableAttributes, TableName};
 use crate::error::{Error, Result};
 use crate::manifest::{ManifestEdit, RegionEntry, StoreEntry, TableEntry};
 use crate::region::{ExclusiveRegion, Region, TableCounters, encoded_region_name};
@@ -100,9 +100,37 @@ impl StoreInner {
     }
 
     pub(super) fn modify_table(&self, name: &TableName, descriptor: TableDescriptor) -> Result<()> {
-        descriptor.check()?;
         let table = self.catalog.read().table(name)?;
         let _structure = table.structure.lock();
+        self.replace_descriptor(&table, descriptor, |_| Ok(()))
+    }
+
+    pub(super) fn alter_table(self: &Arc<Self>, name: &TableName, alter: AlterSchema<'_>) -> Result<()> {
+        let table = self.catalog.read().table(name)?;
+        let _structure = table.structure.lock();
+        let present = table.descriptor();
+        let wanted = alter(&present)?;
+        if wanted == *present {
+            return table.check_exists();
+        }
+        self.replace_descriptor(&table, wanted, |family| {
+            let mut scan = Scan { limit: Some(1), first_cell_only: true, cache_blocks: false, ..Scan::new() };
+            scan.columns.add_family(family.clone());
+            match super::scan::TableScanner::open(self, &table, scan)?.next()? {
+                Some(_) => Err(Error::FamilyNotEmpty(format!("{} of {}", family.escape_ascii(), table.name()))),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Makes a new schema effective. `may_go` judges each family that is missing from it while nobody writes.
+    fn replace_descriptor(
+        &self,
+        table: &TableState,
+        descriptor: TableDescriptor,
+        may_go: impl Fn(&Bytes) -> Result<()>,
+    ) -> Result<()> {
+        descriptor.check()?;
         table.check_exists()?;
         self.services.check_writable(false)?;
         let old = table.descriptor();
@@ -110,7 +138,7 @@ impl StoreInner {
         let modify = ManifestEdit::ModifyTable { id: table.id, descriptor: Arc::clone(&descriptor) };
         let dropped: Vec<&Bytes> =
             old.families.keys().filter(|family| !descriptor.families.contains_key(*family)).collect();
-        let regions = in_id_order(&table);
+        let regions = in_id_order(table);
         if dropped.is_empty() && keeps_families(&old, &descriptor) {
             self.services.commit(&[modify])?;
             regions.iter().for_each(|region| region.apply_descriptor(&descriptor));
@@ -120,6 +148,7 @@ impl StoreInner {
         // What is in memory still goes by the old schema, as in HBase, which closes regions to change it. Nobody writes while families go, and
         // nothing of them stays in memory or in the part of the log that a replay would read.
         let exclusive = hold_all(&regions);
+        dropped.iter().try_for_each(|family| may_go(family))?;
         let mut edits = vec![modify];
         for (region, held) in regions.iter().zip(&exclusive) {
             held.flush()?;

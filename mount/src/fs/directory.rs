@@ -2,12 +2,12 @@
 
 use super::cells::Version;
 use super::handle::{DirectoryHandle, Handle};
-use super::inode::{Inode, Node};
+use super::inode::{Inode, Node, Way};
 use super::lookup::{cell_entry, node_of, row_scan};
 use super::scratch::ScratchPlace;
 use super::via::ViaSource;
 use super::{CellFs, refuse};
-use crate::magic::{CellAddress, MagicListing, MagicNode, ScanParts, TableHandle};
+use crate::magic::{CellAddress, MagicListing, MagicNode, TableHandle};
 use crate::names;
 use crate::ops::{Caller, DirectorySink, Entry, FileKind, FsResult, Lifetime};
 use bytes::Bytes;
@@ -61,7 +61,7 @@ enum Source {
     Cells(CellSource),
     Magic(MagicListing),
     Via(ViaSource),
-    Scanned(TableHandle, ScanParts, Box<dyn ResultScanner>),
+    Scanned(TableHandle, Way, Box<dyn ResultScanner>),
 }
 
 /// Rows that hold cells, merged with those that are kept without any.
@@ -77,22 +77,39 @@ struct RowSource {
 struct CellSource {
     table: TableHandle,
     row: Bytes,
+    /// Of a row below `.cf/`: the only family shown, whose qualifiers are the names.
+    family: Option<Bytes>,
     scanner: Box<dyn ResultScanner>,
     part: VecDeque<Cell>,
     making: VecDeque<CellAddress>,
     ended: bool,
 }
 
+impl CellSource {
+    fn name(&self, cell: &CellAddress) -> Vec<u8> {
+        match self.family {
+            Some(_) => names::qualifier_name(&cell.qualifier),
+            None => names::cell_name(&cell.family, &cell.qualifier),
+        }
+    }
+}
+
 impl CellFs {
-    pub(super) fn open_directory(&self, inode: &Arc<Inode>, number: u64) -> FsResult<u64> {
+    pub(super) fn open_directory(&self, shown: &Arc<Inode>) -> FsResult<u64> {
+        let inode = shown.target().unwrap_or(shown);
         let node = inode.node();
         if matches!(node, Node::Cell(_) | Node::Scratch(_)) {
             return refuse(libc::ENOTDIR, "a cell is a file, not a directory");
         }
         let handle = self.handles.reserve();
-        let alias =
-            inode.number != number || matches!(node, Node::Magic(MagicNode::ViaKeys(..) | MagicNode::ScanRows(..)));
-        let directory = DirectoryHandle { inode: Arc::clone(inode), alias, listing: Mutex::default() };
+        let of_aliases =
+            matches!(node, Node::Magic(MagicNode::ViaKeys(..) | MagicNode::ScanRows(..) | MagicNode::FamilyRows(..)));
+        let directory = DirectoryHandle {
+            inode: Arc::clone(inode),
+            shown: Arc::clone(shown),
+            alias: shown.target().is_some() || of_aliases,
+            listing: Mutex::default(),
+        };
         self.handles.insert(handle, Handle::Directory(directory));
         Ok(handle)
     }
@@ -108,8 +125,7 @@ impl CellFs {
         let plus = plus && !directory.alias;
         let mut listing = directory.listing.lock();
         if offset == 0 || listing.cursor.is_none() || offset < listing.base {
-            *listing =
-                Listing { cursor: Some(self.cursor(caller, &directory.inode)?), base: 0, recent: VecDeque::new() };
+            *listing = Listing { cursor: Some(self.cursor(caller, directory)?), base: 0, recent: VecDeque::new() };
         }
         let Listing { cursor: Some(cursor), base, recent } = &mut *listing else { return Ok(()) };
         let mut position = offset;
@@ -125,7 +141,7 @@ impl CellFs {
             let Some(item) = usize::try_from(position - *base).ok().and_then(|at| recent.get(at)) else {
                 return Ok(());
             };
-            if self.give(caller, &directory.inode, item, position + 1, plus, sink)? {
+            if self.give(caller, &directory.shown, item, position + 1, plus, sink)? {
                 return Ok(());
             }
             position += 1;
@@ -201,14 +217,30 @@ impl CellFs {
         shown
     }
 
-    fn cursor(&self, caller: &Caller, directory: &Inode) -> FsResult<Cursor> {
-        let node = directory.node();
+    fn cursor(&self, caller: &Caller, directory: &DirectoryHandle) -> FsResult<Cursor> {
+        let shown = directory.shown.node();
         let mut first = VecDeque::from([
-            Item::new(&b"."[..], node.clone(), FileKind::Directory),
-            Item::new(&b".."[..], self.parent_of(&node)?, FileKind::Directory),
+            Item::new(&b"."[..], shown.clone(), FileKind::Directory),
+            Item::new(&b".."[..], self.parent_of(&shown)?, FileKind::Directory),
         ]);
         let mut scratch = None;
-        let source = match node {
+        let source = match (directory.inode.node(), shown) {
+            (Node::Row(table, row), Node::Via(_, Way::Family(family), _)) => {
+                Source::Cells(self.cells_of(table, row, Some(family))?)
+            }
+            (node, _) => self.source(caller, node, &mut first, &mut scratch)?,
+        };
+        Ok(Cursor { first, scratch, source })
+    }
+
+    fn source(
+        &self,
+        caller: &Caller,
+        node: Node,
+        first: &mut VecDeque<Item>,
+        scratch: &mut Option<(ScratchPlace, Option<Bytes>)>,
+    ) -> FsResult<Source> {
+        Ok(match node {
             Node::Root => {
                 let mut names = VecDeque::new();
                 for name in self.admin.list_namespaces()? {
@@ -233,15 +265,13 @@ impl CellFs {
                     let schema = Node::Magic(MagicNode::TableSchema(table.clone()));
                     first.push_back(Item::new(&b".schema"[..], schema, FileKind::Regular));
                 }
-                scratch = Some((ScratchPlace { table: table.id(), row: None }, None));
+                *scratch = Some((ScratchPlace { table: table.id(), row: None }, None));
                 let scanner = table.0.scan(&Scan { first_cell_only: true, ..Scan::new() })?;
                 Source::Rows(RowSource { table, scanner, ahead: None, started: false, last: None })
             }
             Node::Row(table, row) => {
-                scratch = Some((ScratchPlace { table: table.id(), row: Some(row.clone()) }, None));
-                let making = self.cells_being_made(&table, &row);
-                let scanner = table.0.scan(&row_scan(&row))?;
-                Source::Cells(CellSource { table, row, scanner, part: VecDeque::new(), making, ended: false })
+                *scratch = Some((ScratchPlace { table: table.id(), row: Some(row.clone()) }, None));
+                Source::Cells(self.cells_of(table, row, None)?)
             }
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => Source::Via(self.list_via(&table, &scheme)?),
             Node::Magic(MagicNode::Snapshots(table)) => {
@@ -250,13 +280,27 @@ impl CellFs {
             }
             Node::Magic(MagicNode::ScanRows(table, parts)) => {
                 let scanner = self.magic.scan_rows(&table, &parts, caller, None)?;
-                Source::Scanned(table, parts, scanner)
+                Source::Scanned(table, Way::Scan(parts), scanner)
+            }
+            Node::Magic(MagicNode::FamilyRows(table, family)) => {
+                let scanner = self.rows_of_family(&table, &family)?;
+                Source::Scanned(table, Way::Family(family), scanner)
             }
             Node::Magic(magic) => Source::Magic(self.magic.list(&magic)?),
             Node::Via(..) => return refuse(libc::ESTALE, "not a directory of its own"),
             Node::Cell(_) | Node::Scratch(_) => return refuse(libc::ENOTDIR, "a cell is a file, not a directory"),
-        };
-        Ok(Cursor { first, scratch, source })
+        })
+    }
+
+    /// The cells of a row, or its cells of one family.
+    fn cells_of(&self, table: TableHandle, row: Bytes, family: Option<Bytes>) -> FsResult<CellSource> {
+        let making = self.cells_being_made(&table, &row, family.as_ref());
+        let mut scan = row_scan(&row);
+        if let Some(family) = &family {
+            scan.columns.add_family(family.clone());
+        }
+        let scanner = table.0.scan(&scan)?;
+        Ok(CellSource { table, row, family, scanner, part: VecDeque::new(), making, ended: false })
     }
 
     /// What `..` leads to, as far as the node says it.
@@ -279,14 +323,23 @@ impl CellFs {
         })
     }
 
-    fn cells_being_made(&self, table: &TableHandle, row: &Bytes) -> VecDeque<CellAddress> {
+    /// The cells of a row, or of one family of it, that somebody is making.
+    pub(super) fn cells_being_made(
+        &self,
+        table: &TableHandle,
+        row: &Bytes,
+        family: Option<&Bytes>,
+    ) -> VecDeque<CellAddress> {
+        let wanted = |cell: &CellAddress| {
+            cell.table == *table && cell.row == *row && family.is_none_or(|family| cell.family == *family)
+        };
         let mut cells: Vec<CellAddress> = self
             .handles
             .all()
             .iter()
             .filter_map(|handle| match &**handle {
                 Handle::File(file) if file.writable && !file.inode.is_unlinked() => match file.inode.node() {
-                    Node::Cell(cell) if cell.table == *table && cell.row == *row => {
+                    Node::Cell(cell) if wanted(&cell) => {
                         let state = file.inode.lock();
                         let making = state.cell.pending.as_ref().is_some_and(|pending| pending.creating.is_some());
                         making.then_some(cell)
@@ -317,7 +370,7 @@ impl CellFs {
             Source::Rows(rows) => self.next_row(rows),
             Source::Cells(cells) => self.next_cell(cells),
             Source::Via(keys) => Ok(keys.next()?.map(|(name, node)| Item::new(name, node, FileKind::Directory))),
-            Source::Scanned(table, parts, scanner) => Ok(Self::next_scanned(table, parts, scanner.as_mut())?
+            Source::Scanned(table, way, scanner) => Ok(Self::next_scanned(table, way, scanner.as_mut())?
                 .map(|(name, node)| Item::new(name, node, FileKind::Directory))),
             Source::Magic(listing) => listing
                 .next()
@@ -365,7 +418,7 @@ impl CellFs {
             };
             if made_first {
                 let Some(cell) = source.making.pop_front() else { continue };
-                let name = names::cell_name(&cell.family, &cell.qualifier);
+                let name = source.name(&cell);
                 return Ok(Some(Item::new(name, Node::Cell(cell), FileKind::Regular)));
             }
             let Some(cell) = source.part.pop_front() else { return Ok(None) };
@@ -386,7 +439,7 @@ impl CellFs {
                 qualifier: Bytes::copy_from_slice(cell.qualifier()),
             };
             let version = Some(self.version_of(&address, &cell));
-            let name = names::cell_name(&address.family, &address.qualifier);
+            let name = source.name(&address);
             return Ok(Some(Item { version, ..Item::new(name, Node::Cell(address), FileKind::Regular) }));
         }
     }

@@ -11,7 +11,10 @@ impl From<Error> for FsError {
             Error::Busy { .. } | Error::Locked { .. } => libc::EBUSY,
             Error::NoSuchNamespace(_) | Error::NoSuchTable(_) | Error::NoSuchSnapshot(_) => libc::ENOENT,
             Error::NamespaceExists(_) | Error::TableExists(_) | Error::SnapshotExists(_) => libc::EEXIST,
-            Error::NamespaceNotEmpty(_) | Error::TableNotEmpty(_) | Error::HasSnapshots(_) => libc::ENOTEMPTY,
+            Error::NamespaceNotEmpty(_)
+            | Error::TableNotEmpty(_)
+            | Error::FamilyNotEmpty(_)
+            | Error::HasSnapshots(_) => libc::ENOTEMPTY,
             Error::HistoryIncomplete { .. } => libc::ENODATA,
             Error::CellTooLarge { .. } => libc::EFBIG,
             Error::NoSuchColumnFamily { .. } | Error::NotALong { .. } | Error::InvalidArgument(_) => libc::EINVAL,

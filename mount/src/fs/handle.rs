@@ -57,6 +57,8 @@ pub struct MagicHandle {
 pub struct DirectoryHandle {
     /// The directory.
     pub inode: Arc<Inode>,
+    /// The inode that the kernel opened: `inode`, or another directory of the same row.
+    pub shown: Arc<Inode>,
     /// Names below it lead to what other names lead to as well: the kernel is to remember none of them.
     pub alias: bool,
     /// How far the listing is.

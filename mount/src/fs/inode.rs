@@ -24,6 +24,8 @@ pub enum Way {
     Key(KeyScheme),
     /// `.scan/<parts>/rows/<row>`
     Scan(ScanParts),
+    /// `.cf/<family>/<row>`: the row's cells of that family, whose names are qualifiers alone.
+    Family(Bytes),
 }
 
 impl Way {
@@ -32,6 +34,7 @@ impl Way {
         match self {
             Way::Key(scheme) => MagicNode::ViaKeys(table.clone(), scheme.clone()),
             Way::Scan(parts) => MagicNode::ScanRows(table.clone(), parts.clone()),
+            Way::Family(family) => MagicNode::FamilyRows(table.clone(), family.clone()),
         }
     }
 
@@ -39,7 +42,7 @@ impl Way {
     pub fn key(&self, row: &Bytes) -> Option<Bytes> {
         match self {
             Way::Key(scheme) => scheme.logical(row),
-            Way::Scan(_) => Some(row.clone()),
+            Way::Scan(_) | Way::Family(_) => Some(row.clone()),
         }
     }
 }
@@ -406,7 +409,7 @@ fn number_of(node: &Node) -> u64 {
             let mut identity = Vec::with_capacity(64);
             match way {
                 Way::Key(scheme) => put_scheme(scheme, &mut identity),
-                Way::Scan(_) => way.directory(table).identity(&mut identity),
+                Way::Scan(_) | Way::Family(_) => way.directory(table).identity(&mut identity),
             }
             xxh3_64_with_seed(row, xxh3_64_with_seed(&identity, seed(table, 7)))
         }

@@ -18,12 +18,6 @@ use std::sync::Arc;
 
 impl CellFs {
     pub(super) fn lookup_name(&self, caller: &Caller, parent: &Inode, name: &[u8]) -> FsResult<Option<Entry>> {
-        if name.len() > names::MAX_NAME {
-            return refuse(
-                libc::ENAMETOOLONG,
-                "a name has at most 255 bytes; longer keys have a short form, see the listing",
-            );
-        }
         match self.find_name(caller, parent, name)? {
             Some(entry) => Ok(Some(entry)),
             // What was not there at a moment of the past may be put there.
@@ -34,7 +28,7 @@ impl CellFs {
         }
     }
 
-    fn find_name(&self, caller: &Caller, parent: &Inode, name: &[u8]) -> FsResult<Option<Entry>> {
+    pub(super) fn find_name(&self, caller: &Caller, parent: &Inode, name: &[u8]) -> FsResult<Option<Entry>> {
         match parent.node() {
             Node::Root if name.starts_with(b".") => self.lookup_magic(caller, &Place::Root, name),
             Node::Root => self.lookup_namespace(name),
@@ -73,6 +67,9 @@ impl CellFs {
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.lookup_via(&table, &scheme, name),
             Node::Magic(MagicNode::Snapshots(table)) => self.lookup_snapshot(&table, name),
             Node::Magic(MagicNode::ScanRows(table, parts)) => self.lookup_scanned(caller, &table, &parts, name),
+            Node::Magic(MagicNode::FamilyRows(table, family)) if !name.starts_with(b".") => {
+                self.lookup_in_family(&table, family, name)
+            }
             Node::Via(..) => refuse(libc::ESTALE, "not a directory of its own"),
             Node::Magic(magic) => match self.magic.lookup(&Place::Magic(&magic), name)? {
                 Some(found) => self.magic_entry(caller, found, Lifetime::None).map(Some),
@@ -253,7 +250,7 @@ impl CellFs {
     pub(super) fn resolve_cell(&self, table: &TableHandle, row: &Bytes, name: &[u8]) -> FsResult<Option<CellAddress>> {
         let address =
             |family: Bytes, qualifier: Bytes| CellAddress { table: table.clone(), row: row.clone(), family, qualifier };
-        let prefix = match names::parse_cell(name) {
+        let prefix = match names::parse_column(name) {
             None => return Ok(None),
             Some(CellName::Column(family, qualifier)) => {
                 let known = table.0.descriptor().families.contains_key(&family);

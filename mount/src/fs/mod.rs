@@ -2,7 +2,8 @@
 //!
 //! [`CellFs`] implements [`Operations`] over the engine's traits and knows no FUSE type, so tests call it without a mount. Each file holds one subject:
 //! `lookup` (names and attributes), `directory` (listings), `open`, `read`, `write` and `commit` (a cell's bytes), `tree` (mkdir, unlink, rmdir),
-//! `rename`, `setattr`, `scratch` (temporaries), `rows` (rows as directories), `via` (rows under logical keys).
+//! `rename`, `setattr`, `scratch` (temporaries), `rows` (rows as directories), `via` (rows under logical keys), `family` (a table seen through one
+//! family).
 
 use crate::attributes;
 pub mod cells;
@@ -10,6 +11,7 @@ mod commit;
 mod directory;
 mod errno;
 pub mod errors;
+mod family;
 mod handle;
 mod hidden;
 pub mod inode;
@@ -30,13 +32,14 @@ mod xattr;
 
 pub use state::{FsOptions, MountState};
 
-use crate::magic::{Magic, MountHooks};
+use crate::magic::{Magic, MagicNode, MountHooks};
 use crate::ops::{
     AttributeChanges, Attributes, Caller, DirectorySink, Entry, FsError, FsResult, Invalidation, Lifetime, Opened,
     OperationKind, Operations, VolumeFigures,
 };
 use bytes::Bytes;
 use cellfs::client::Admin;
+use family::NameUse;
 use handle::{Handle, Handles};
 use inode::{Inode, Node};
 use std::ffi::OsStr;
@@ -64,13 +67,15 @@ impl CellFs {
         &self.state
     }
 
-    /// The inode of a number; a row under its logical key is the row.
+    /// The inode of a number as the kernel knows it.
+    fn shown_inode(&self, number: u64) -> FsResult<Arc<Inode>> {
+        let inode = self.state.inodes.get(number);
+        inode.ok_or_else(|| FsError::new(libc::ESTALE, "the kernel names an inode it has given back"))
+    }
+
+    /// The inode of a number; a row on another way is the row.
     fn inode(&self, number: u64) -> FsResult<Arc<Inode>> {
-        let inode = self
-            .state
-            .inodes
-            .get(number)
-            .ok_or_else(|| FsError::new(libc::ESTALE, "the kernel names an inode it has given back"))?;
+        let inode = self.shown_inode(number)?;
         Ok(inode.target().cloned().unwrap_or(inode))
     }
 
@@ -119,10 +124,18 @@ impl Operations for CellFs {
         }
     }
 
+    fn is_another_way(&self, directory: u64) -> bool {
+        let rows = |node| matches!(node, Node::Magic(MagicNode::ViaKeys(..) | MagicNode::FamilyRows(..)));
+        let inode = self.state.inodes.get(directory);
+        inode.is_some_and(|inode| inode.target().is_some() || rows(inode.node()))
+    }
+
     fn lookup(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<Option<Entry>> {
-        let directory = self.inode(parent)?;
-        let found = self.lookup_name(caller, &directory, name.as_bytes());
-        if directory.number == parent { found } else { found.and_then(via::short_lived) }
+        let (directory, spelled) = self.spot(parent, name, NameUse::Find)?;
+        match directory.number == parent {
+            true => self.lookup_name(caller, &directory, &spelled),
+            false => self.find_name(caller, &directory, &spelled).and_then(via::short_lived),
+        }
     }
 
     fn forget(&self, inode: u64, count: u64) {
@@ -153,23 +166,23 @@ impl Operations for CellFs {
     }
 
     fn mkdir(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32) -> FsResult<Entry> {
-        let parent = self.inode(parent)?;
+        let (parent, name) = self.spot(parent, name, NameUse::Make)?;
         self.changeable(&parent)?;
-        self.make_directory(caller, &parent, name.as_bytes(), mode)
+        self.make_directory(caller, &parent, &name, mode)
     }
 
     fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
-        let directory = self.inode(parent)?;
+        let (directory, name) = self.spot(parent, name, NameUse::Find)?;
         self.changeable(&directory)?;
-        self.remove_file(caller, &directory, name.as_bytes())?;
-        self.name_changed_via(&directory, parent, name.as_bytes());
+        self.remove_file(caller, &directory, &name)?;
+        self.name_changed_via(&directory, parent, &name);
         Ok(())
     }
 
     fn rmdir(&self, caller: &Caller, parent: u64, name: &OsStr) -> FsResult<()> {
-        let parent = self.inode(parent)?;
+        let (parent, name) = self.spot(parent, name, NameUse::Find)?;
         self.changeable(&parent)?;
-        self.remove_directory(caller, &parent, name.as_bytes())
+        self.remove_directory(caller, &parent, &name)
     }
 
     fn rename(
@@ -181,23 +194,24 @@ impl Operations for CellFs {
         new_name: &OsStr,
         flags: u32,
     ) -> FsResult<()> {
-        let (source, target) = (self.inode(parent)?, self.inode(new_parent)?);
+        let (source, name) = self.spot(parent, name, NameUse::Find)?;
+        let (target, new_name) = self.spot(new_parent, new_name, NameUse::Make)?;
         self.changeable(&source)?;
         self.changeable(&target)?;
-        self.rename_name(caller, (&source, name.as_bytes()), (&target, new_name.as_bytes()), flags)?;
-        self.name_changed_via(&source, parent, name.as_bytes());
-        self.name_changed_via(&target, new_parent, new_name.as_bytes());
+        self.rename_name(caller, (&source, &name), (&target, &new_name), flags)?;
+        self.name_changed_via(&source, parent, &name);
+        self.name_changed_via(&target, new_parent, &new_name);
         Ok(())
     }
 
     fn create(&self, caller: &Caller, parent: u64, name: &OsStr, mode: u32, flags: i32) -> FsResult<(Entry, Opened)> {
-        let directory = self.inode(parent)?;
+        let (directory, name) = self.spot(parent, name, NameUse::Make)?;
         self.changeable(&directory)?;
-        let (entry, opened) = self.create_file(caller, &directory, name.as_bytes(), mode, flags)?;
+        let (entry, opened) = self.create_file(caller, &directory, &name, mode, flags)?;
         if directory.number == parent {
             return Ok((entry, opened));
         }
-        self.name_changed_via(&directory, parent, name.as_bytes());
+        self.name_changed_via(&directory, parent, &name);
         Ok((Entry { name_lifetime: Lifetime::None, ..entry }, opened))
     }
 
@@ -245,7 +259,7 @@ impl Operations for CellFs {
     }
 
     fn opendir(&self, _caller: &Caller, inode: u64) -> FsResult<u64> {
-        self.open_directory(&self.inode(inode)?, inode)
+        self.open_directory(&self.shown_inode(inode)?)
     }
 
     fn readdir(

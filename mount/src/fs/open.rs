@@ -98,9 +98,6 @@ impl CellFs {
         flags: i32,
     ) -> FsResult<(Entry, Opened)> {
         self.writable()?;
-        if name.len() > names::MAX_NAME {
-            return refuse(libc::ENAMETOOLONG, "a name has at most 255 bytes");
-        }
         let mode = mode & !self.state.options.umask & CELL_MODE;
         match parent.node() {
             Node::Row(table, row) => {
@@ -126,7 +123,7 @@ impl CellFs {
             Node::Namespace(_, namespace) if name.starts_with(b".") => {
                 self.create_magic(caller, &Place::Namespace(&namespace), name, flags)
             }
-            Node::Magic(MagicNode::ViaKeys(..)) => {
+            Node::Magic(MagicNode::ViaKeys(..) | MagicNode::FamilyRows(..)) => {
                 refuse(libc::EPERM, "rows are directories: mkdir makes one; cells are files in a row")
             }
             Node::Magic(magic) => self.create_magic(caller, &Place::Magic(&magic), name, flags),

@@ -9,7 +9,6 @@ use super::scratch::{HIDING, HiddenCell, ScratchPlace, is_scratch_name};
 use super::tree::legal_table_name;
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicNode, Place, TableHandle};
-use crate::names;
 use crate::ops::{Caller, FsError, FsResult, Invalidation};
 use bytes::Bytes;
 use cellfs::cell::Cell;
@@ -51,9 +50,6 @@ impl CellFs {
             );
         }
         let keep = flags & libc::RENAME_NOREPLACE != 0;
-        if to.1.len() > names::MAX_NAME {
-            return refuse(libc::ENAMETOOLONG, "a name has at most 255 bytes");
-        }
         if from.0.number == to.0.number && from.1 == to.1 {
             return Ok(());
         }
@@ -82,6 +78,12 @@ impl CellFs {
                     return refuse(libc::EXDEV, "a row cannot move to another table; mv copies it");
                 }
                 self.rename_row_via(&source, (&by, from.1), (&to_by, to.1), keep)
+            }
+            (Node::Magic(MagicNode::FamilyRows(..)), Node::Magic(MagicNode::FamilyRows(..))) => {
+                refuse(libc::EXDEV, "here a row is its cells of one family: mv copies them; a row moves in its table")
+            }
+            (Node::Magic(MagicNode::Families(_)), Node::Magic(MagicNode::Families(_))) => {
+                refuse(libc::EINVAL, "a family cannot be renamed")
             }
             (Node::Root, Node::Root) => refuse(libc::EINVAL, "a namespace cannot be renamed"),
             _ => {

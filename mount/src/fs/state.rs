@@ -437,8 +437,11 @@ impl MountHooks for MountState {
             }
             // No table has this id yet: what is forgotten is that the name led to nothing.
             Change::TableMade { namespace, name } => self.drop_names(0, &namespace, &name),
-            Change::Schema { table } => {
+            Change::Schema { table, cells } => {
                 self.table_changed(table, now);
+                if cells {
+                    self.rows_changed(table, |_| true);
+                }
                 let Some(handle) = self.handle_of(table) else { return };
                 if let Some(inode) = self.inodes.find(&Node::Table(handle)) {
                     self.forget_attributes(inode.number, &mut inode.lock().attributes_given);

@@ -1,7 +1,7 @@
 //! mkdir, unlink, rmdir.
 
 use super::attributes::{DIRECTORY_MODE, Defaults, FileAttributes};
-use super::inode::{Inode, InodeState, Node};
+use super::inode::{Inode, InodeState, Node, Way};
 use super::lookup::{lasting, show_directory, table_name};
 use super::open::{SET_GID, not_a_cell};
 use super::rows::{KeptRow, RowFacts};
@@ -18,12 +18,6 @@ use std::sync::Arc;
 impl CellFs {
     pub(super) fn make_directory(&self, caller: &Caller, parent: &Inode, name: &[u8], mode: u32) -> FsResult<Entry> {
         self.writable()?;
-        if name.len() > names::MAX_NAME {
-            return refuse(
-                libc::ENAMETOOLONG,
-                "a name has at most 255 bytes; rows with longer keys are made by an import",
-            );
-        }
         let mode = mode & !self.state.options.umask & DIRECTORY_MODE;
         let entry = match parent.node() {
             Node::Root => self.make_namespace(caller, name, mode),
@@ -33,7 +27,17 @@ impl CellFs {
             }
             Node::Table(table) => self.make_row(caller, parent, &table, name, mode),
             Node::Row(..) => refuse(libc::EPERM, "a row holds cells, which are files"),
-            Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.make_row_via(caller, &table, &scheme, name, mode),
+            Node::Magic(MagicNode::ViaKeys(table, scheme)) => {
+                let row = self.stored_key(&table, &scheme, name)?;
+                self.make_row_by(caller, &table, Way::Key(scheme), row, mode)
+            }
+            Node::Magic(MagicNode::FamilyRows(table, family)) => {
+                self.make_row_in_family(caller, &table, family, name, mode)
+            }
+            Node::Magic(MagicNode::Families(table)) => {
+                let family = self.magic.add_family(&table, name)?;
+                self.magic_entry(caller, family, Lifetime::None)
+            }
             Node::Magic(MagicNode::Snapshots(table)) => {
                 let snapshot = self.magic.snapshot_name(name)?;
                 self.admin.create_snapshot(&table.0.name(), &snapshot)?;
@@ -152,7 +156,9 @@ impl CellFs {
             }
             Node::Root if name.starts_with(b".") => self.remove_magic(&Place::Root, name),
             Node::Root | Node::Namespace(..) => refuse(libc::EISDIR, "namespaces and tables are directories"),
-            Node::Magic(MagicNode::ViaKeys(..)) => refuse(libc::EISDIR, "a row is a directory: rmdir removes it"),
+            Node::Magic(MagicNode::ViaKeys(..) | MagicNode::FamilyRows(..)) if !name.starts_with(b".") => {
+                refuse(libc::EISDIR, "a row is a directory: rmdir removes it")
+            }
             Node::Magic(magic) => self.remove_magic(&Place::Magic(&magic), name),
             Node::Cell(_) | Node::Scratch(_) | Node::Via(..) => {
                 refuse(libc::ENOTDIR, "a cell is a file, not a directory")
@@ -260,6 +266,8 @@ impl CellFs {
                 None => Err(not_a_cell(&table, name)),
             },
             Node::Magic(MagicNode::ViaKeys(table, scheme)) => self.remove_row_via(&table, &scheme, name),
+            Node::Magic(MagicNode::FamilyRows(table, family)) => self.remove_row_in_family(&table, &family, name),
+            Node::Magic(MagicNode::Families(table)) => self.magic.drop_family(&table, name),
             Node::Magic(MagicNode::Snapshots(table)) => {
                 let snapshot = self.magic.snapshot_name(name)?;
                 Ok(self.admin.delete_snapshot(&table.0.name(), &snapshot)?)
@@ -341,7 +349,7 @@ impl CellFs {
             return Ok(true);
         }
         if !self.state.hidden.any_of(table.id()) {
-            return Ok(self.row_has_cells(table, row)? || self.is_being_made_in(table, row));
+            return Ok(self.row_has_cells(table, row)? || self.is_being_made_in(table, row, None));
         }
         let mut scanner = table.0.scan(&super::lookup::row_scan(row))?;
         while let Some(part) = scanner.next()? {
@@ -352,23 +360,7 @@ impl CellFs {
                 return Ok(true);
             }
         }
-        Ok(self.is_being_made_in(table, row))
-    }
-
-    /// True if somebody is creating a cell in the row.
-    fn is_being_made_in(&self, table: &TableHandle, row: &Bytes) -> bool {
-        self.handles.all().iter().any(|handle| match &**handle {
-            super::Handle::File(file) if file.writable && !file.inode.is_unlinked() => match file.inode.node() {
-                Node::Cell(cell) => {
-                    cell.table == *table && cell.row == *row && {
-                        let state = file.inode.lock();
-                        state.cell.pending.as_ref().is_some_and(|pending| pending.creating.is_some())
-                    }
-                }
-                _ => false,
-            },
-            _ => false,
-        })
+        Ok(self.is_being_made_in(table, row, None))
     }
 }
 

@@ -29,15 +29,15 @@ impl CellFs {
     /// A name in a row was made or removed by way of `parent`; if that is not the row's own number, the kernel's memory of the row is wrong.
     pub(super) fn name_changed_via(&self, row: &Inode, parent: u64, name: &[u8]) {
         if row.number != parent {
-            row.lock().absent.remove(name);
-            let name = Bytes::copy_from_slice(name);
+            let name = names::listed_name(name);
+            row.lock().absent.remove(&name);
             self.state.invalidate(Invalidation::Name { parent: row.number, name });
             self.state.invalidate(Invalidation::Inode { inode: row.number, attributes_only: true });
         }
     }
 
     /// The stored key of a name below a scheme.
-    fn stored_key(&self, table: &TableHandle, scheme: &KeyScheme, name: &[u8]) -> FsResult<Bytes> {
+    pub(super) fn stored_key(&self, table: &TableHandle, scheme: &KeyScheme, name: &[u8]) -> FsResult<Bytes> {
         match names::parse_row(name) {
             Some(RowName::Key(logical)) => Ok(scheme.stored(&logical)?),
             Some(RowName::Short(_)) => {
@@ -58,8 +58,13 @@ impl CellFs {
             libc::EINVAL => FsError::new(libc::ENOENT, error.reason),
             _ => error,
         })?;
+        self.lookup_row_by(table, Way::Key(scheme.clone()), row)
+    }
+
+    /// A row that is there, as another directory than its own.
+    pub(super) fn lookup_row_by(&self, table: &TableHandle, way: Way, row: Bytes) -> FsResult<Option<Entry>> {
         match self.lookup_row(table, &names::row_name(&row))? {
-            Some(entry) => Ok(Some(self.via_entry(table, Way::Key(scheme.clone()), row, entry))),
+            Some(entry) => Ok(Some(self.via_entry(table, way, row, entry))),
             None => Err(FsError::not_found()),
         }
     }
@@ -76,22 +81,19 @@ impl CellFs {
         if self.magic.scan_rows(table, parts, caller, Some(&row))?.next()?.is_none() {
             return Err(FsError::not_found());
         }
-        match self.lookup_row(table, name)? {
-            Some(entry) => Ok(Some(self.via_entry(table, Way::Scan(parts.clone()), row, entry))),
-            None => Err(FsError::not_found()),
-        }
+        self.lookup_row_by(table, Way::Scan(parts.clone()), row)
     }
 
     /// The next row of a scan.
     pub(super) fn next_scanned(
         table: &TableHandle,
-        parts: &ScanParts,
+        way: &Way,
         scanner: &mut dyn ResultScanner,
     ) -> FsResult<Option<(Bytes, Node)>> {
         let Some(found) = scanner.next()? else { return Ok(None) };
         let row = Bytes::copy_from_slice(found.row());
         let name = Bytes::from(names::row_name(&row).into_owned());
-        Ok(Some((name, Node::Via(table.clone(), Way::Scan(parts.clone()), row))))
+        Ok(Some((name, Node::Via(table.clone(), way.clone(), row))))
     }
 
     /// Another directory of the row that `entry` refers to; it takes over the reference.
@@ -103,22 +105,22 @@ impl CellFs {
         Entry { attributes, name_lifetime: Lifetime::None, attribute_lifetime: Lifetime::None }
     }
 
-    pub(super) fn make_row_via(
+    /// mkdir of a row by another way than its table.
+    pub(super) fn make_row_by(
         &self,
         caller: &Caller,
         table: &TableHandle,
-        scheme: &KeyScheme,
-        name: &[u8],
+        way: Way,
+        row: Bytes,
         mode: u32,
     ) -> FsResult<Entry> {
-        let row = self.stored_key(table, scheme, name)?;
         self.state.row_appeared(table, &row);
         let parent = self.state.inodes.reference(Node::Table(table.clone()));
         let made = self.make_row(caller, &parent, table, &names::row_name(&row), mode);
         self.state.inodes.forget(parent.number, 1);
         let entry = made?;
         self.row_name_changed(table, &row);
-        Ok(self.via_entry(table, Way::Key(scheme.clone()), row, entry))
+        Ok(self.via_entry(table, way, row, entry))
     }
 
     pub(super) fn remove_row_via(&self, table: &TableHandle, scheme: &KeyScheme, name: &[u8]) -> FsResult<()> {
@@ -143,7 +145,7 @@ impl CellFs {
     }
 
     /// A row came or went by way of a logical key: the kernel forgets what it knows of the name in the table.
-    fn row_name_changed(&self, table: &TableHandle, row: &Bytes) {
+    pub(super) fn row_name_changed(&self, table: &TableHandle, row: &Bytes) {
         let Some(inode) = self.state.inodes.find(&Node::Table(table.clone())) else { return };
         let name = Bytes::from(names::row_name(row).into_owned());
         inode.lock().absent.remove(&name);

@@ -62,6 +62,11 @@ impl<F: Operations> Adapter<F> {
         self.server.operations.may_block(OperationKind::Inode(inode.0))
     }
 
+    /// True if an operation on names of a directory may wait: also for the kernel to forget what they are called elsewhere.
+    fn names_wait(&self, directory: INodeNo) -> bool {
+        self.inode_waits(directory) || self.server.operations.is_another_way(directory.0)
+    }
+
     fn handle_waits(&self, handle: FileHandle) -> bool {
         self.server.operations.may_block(OperationKind::Handle(handle.0))
     }
@@ -193,7 +198,7 @@ impl<F: Operations> Filesystem for Adapter<F> {
         let mode = permissions(mode, umask);
         if too_long(name) {
             reply.error(Errno::ENAMETOOLONG);
-        } else if self.inode_waits(parent) {
+        } else if self.names_wait(parent) {
             let name = name.to_os_string();
             self.on_worker(move |server| server.mkdir(&question, &name, mode, reply));
         } else {
@@ -203,7 +208,7 @@ impl<F: Operations> Filesystem for Adapter<F> {
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let question = question(request, "unlink", parent);
-        if self.inode_waits(parent) {
+        if self.names_wait(parent) {
             let name = name.to_os_string();
             self.on_worker(move |server| server.unlink(&question, &name, reply));
         } else {
@@ -213,7 +218,7 @@ impl<F: Operations> Filesystem for Adapter<F> {
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let question = question(request, "rmdir", parent);
-        if self.inode_waits(parent) {
+        if self.names_wait(parent) {
             let name = name.to_os_string();
             self.on_worker(move |server| server.rmdir(&question, &name, reply));
         } else {
@@ -249,7 +254,7 @@ impl<F: Operations> Filesystem for Adapter<F> {
         let (new_parent, flags) = (new_parent.0, flags.bits());
         if too_long(new_name) {
             reply.error(Errno::ENAMETOOLONG);
-        } else if self.inode_waits(parent) {
+        } else if self.names_wait(parent) {
             let (name, new_name) = (name.to_os_string(), new_name.to_os_string());
             self.on_worker(move |server| server.rename(&question, &name, new_parent, &new_name, flags, reply));
         } else {
@@ -271,7 +276,7 @@ impl<F: Operations> Filesystem for Adapter<F> {
         let mode = permissions(mode, umask);
         if too_long(name) {
             reply.error(Errno::ENAMETOOLONG);
-        } else if self.inode_waits(parent) {
+        } else if self.names_wait(parent) {
             let name = name.to_os_string();
             self.on_worker(move |server| server.create(&question, &name, mode, flags, reply));
         } else {

@@ -72,6 +72,14 @@ impl<F: Operations> Server<F> {
         self.invalidations.wait_until_delivered(FORGET_PATIENCE);
     }
 
+    /// As [`Server::settle`], after names may have changed in directories that are all another way to something: where one is the thing itself, the
+    /// kernel holds the very lock that forgetting takes.
+    fn settle_names(&self, directories: &[u64]) {
+        if directories.iter().all(|directory| self.operations.is_another_way(*directory)) {
+            self.settle();
+        }
+    }
+
     pub(super) fn lookup(&self, question: &Question, name: &OsStr, reply: ReplyEntry) {
         let parent = question.inode;
         match self.ask(question, Some(name), |operations, caller| operations.lookup(caller, parent, name)) {
@@ -108,8 +116,10 @@ impl<F: Operations> Server<F> {
     }
 
     pub(super) fn mkdir(&self, question: &Question, name: &OsStr, mode: u32, reply: ReplyEntry) {
-        match self.ask(question, Some(name), |operations, caller| operations.mkdir(caller, question.inode, name, mode))
-        {
+        let made =
+            self.ask(question, Some(name), |operations, caller| operations.mkdir(caller, question.inode, name, mode));
+        self.settle_names(&[question.inode]);
+        match made {
             Ok(entry) => reply.entry_with_ttls(
                 &convert::lifetime(entry.attribute_lifetime),
                 &convert::lifetime(entry.name_lifetime),
@@ -138,11 +148,13 @@ impl<F: Operations> Server<F> {
 
     pub(super) fn unlink(&self, question: &Question, name: &OsStr, reply: ReplyEmpty) {
         let done = self.ask(question, Some(name), |operations, caller| operations.unlink(caller, question.inode, name));
+        self.settle_names(&[question.inode]);
         answer(done, reply);
     }
 
     pub(super) fn rmdir(&self, question: &Question, name: &OsStr, reply: ReplyEmpty) {
         let done = self.ask(question, Some(name), |operations, caller| operations.rmdir(caller, question.inode, name));
+        self.settle_names(&[question.inode]);
         answer(done, reply);
     }
 
@@ -158,13 +170,16 @@ impl<F: Operations> Server<F> {
         let done = self.ask(question, Some(name), |operations, caller| {
             operations.rename(caller, question.inode, name, new_parent, new_name, flags)
         });
+        self.settle_names(&[question.inode, new_parent]);
         answer(done, reply);
     }
 
     pub(super) fn create(&self, question: &Question, name: &OsStr, mode: u32, flags: i32, reply: ReplyCreate) {
-        match self.ask(question, Some(name), |operations, caller| {
+        let made = self.ask(question, Some(name), |operations, caller| {
             operations.create(caller, question.inode, name, mode, flags)
-        }) {
+        });
+        self.settle_names(&[question.inode]);
+        match made {
             // fuser has one lifetime for both; the shorter is right for either.
             Ok((entry, opened)) => reply.created(
                 &convert::lifetime(entry.name_lifetime).min(convert::lifetime(entry.attribute_lifetime)),

@@ -2,7 +2,7 @@
 
 use super::node::{ImportForm, InstanceFile, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
-use super::{Magic, MagicListing, Place, guide, instance, typed, versions, via};
+use super::{Magic, MagicListing, Place, family, guide, instance, typed, versions, via};
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
 use cellfs::types::{ColumnType, KeyScheme};
@@ -33,6 +33,7 @@ impl Magic {
                     b".schema" => Some(MagicNode::TableSchema(table)),
                     b".scan" => Some(MagicNode::Scan(table, ScanParts::default())),
                     b".via" => Some(MagicNode::Via(table)),
+                    b".cf" => Some(MagicNode::Families(table)),
                     // The rest is the live table's alone, so nothing leads from a view into another.
                     _ if !table.is_live() => None,
                     b".snap" => Some(MagicNode::Snapshots(table)),
@@ -85,6 +86,10 @@ impl Magic {
             },
             MagicNode::Versions(table, row) => versions::lookup_cell(table, row, name)?,
             MagicNode::CellVersions(cell) => versions::lookup_version(cell, name)?,
+            MagicNode::Families(table) => family::lookup(table, name),
+            MagicNode::FamilyRows(table, family) if name == b".stats" && table.is_live() => {
+                Some(MagicNode::FamilyStats(table.clone(), family.clone()))
+            }
             MagicNode::Via(table) if name == via::REVERSE_TIME.as_bytes() => {
                 Some(MagicNode::ViaPrefixes(table.clone()))
             }
@@ -178,6 +183,7 @@ impl Magic {
             }
             MagicNode::Versions(table, row) => return versions::list_cells(table, row),
             MagicNode::CellVersions(cell) => return versions::list_versions(cell),
+            MagicNode::Families(table) => return Ok(family::list(table)),
             MagicNode::Via(table) => via::list_schemes(table),
             MagicNode::ViaPrefixes(table) => return via::list_prefixes(table),
             MagicNode::As(table, row) => ColumnType::all()

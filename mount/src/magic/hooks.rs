@@ -49,6 +49,8 @@ pub enum Change {
     Schema {
         /// The table's id.
         table: u64,
+        /// Cells may show or vanish by it (TTL).
+        cells: bool,
     },
 }
 

@@ -42,6 +42,7 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
                              where filter sample, for agg also sum group
                              FORM: rows/ keys count agg jsonl cells tsv csv
     .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
+    .cf/FAMILY/ROW/QUALIFIER one family: mkdir adds one, rmdir drops an empty one; .cf/FAMILY/.stats
     .via/SCHEME/KEY/         a row by its logical key: reverse md5-4 salt-16 long hex revts ...
     ROW/                     mkdir, or write a cell into it; rm -r deletes
       .key .row.json         the raw row key; the whole row, also to write

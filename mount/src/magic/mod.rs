@@ -7,6 +7,7 @@ mod access;
 mod config;
 mod ctl;
 mod directory;
+mod family;
 mod file;
 pub mod forms;
 mod guide;
@@ -190,6 +191,8 @@ impl Magic {
                     MagicNode::CellVersions(_)
                         | MagicNode::AsType(..)
                         | MagicNode::ViaKeys(..)
+                        | MagicNode::Families(_)
+                        | MagicNode::FamilyRows(..)
                         | MagicNode::Snapshots(_)
                 ) =>
             {
@@ -216,6 +219,9 @@ impl Magic {
             MagicNode::TableSchema(table) => SchemaOwner::Table(table.clone()).text(store)?.into(),
             MagicNode::NamespaceStats(name) => statistics::namespace_text(store, name)?.into(),
             MagicNode::TableStats(table) => statistics::lines(&store.table_statistics(&table.0.name())?).into(),
+            MagicNode::FamilyStats(table, family) => {
+                statistics::lines(&store.family_statistics(&table.0.name(), family)?).into()
+            }
             MagicNode::RegionStats(table, name) => {
                 let region = self.region(table, name.as_bytes())?.ok_or_else(FsError::not_found)?;
                 statistics::region_text(store, table, &region)?.into()
@@ -243,6 +249,8 @@ impl Magic {
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
             | MagicNode::Snapshots(_)
+            | MagicNode::Families(_)
+            | MagicNode::FamilyRows(..)
             | MagicNode::Via(_)
             | MagicNode::ViaPrefixes(_)
             | MagicNode::ViaKeys(..)

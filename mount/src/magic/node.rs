@@ -174,6 +174,12 @@ pub enum MagicNode {
     ViaPrefixes(TableHandle),
     /// `<table>/.via/<scheme>/`, `<table>/.via/revts/<prefix>/`: its rows are the file system's.
     ViaKeys(TableHandle, KeyScheme),
+    /// `<table>/.cf/`
+    Families(TableHandle),
+    /// `<table>/.cf/<family>/`: its rows are the file system's.
+    FamilyRows(TableHandle, Bytes),
+    /// `<table>/.cf/<family>/.stats`
+    FamilyStats(TableHandle, Bytes),
     /// `<table>/.snap/`: the tables below it are the file system's.
     Snapshots(TableHandle),
     /// `<row>/.as/`
@@ -216,6 +222,8 @@ impl MagicNode {
             | MagicNode::Via(_)
             | MagicNode::ViaPrefixes(_)
             | MagicNode::ViaKeys(..)
+            | MagicNode::Families(_)
+            | MagicNode::FamilyRows(..)
             | MagicNode::Snapshots(_)
             | MagicNode::As(..)
             | MagicNode::AsType(..)
@@ -279,6 +287,9 @@ impl MagicNode {
             | MagicNode::Via(table)
             | MagicNode::ViaPrefixes(table)
             | MagicNode::ViaKeys(table, _)
+            | MagicNode::Families(table)
+            | MagicNode::FamilyRows(table, _)
+            | MagicNode::FamilyStats(table, _)
             | MagicNode::Snapshots(table)
             | MagicNode::As(table, _)
             | MagicNode::AsType(table, ..)
@@ -314,6 +325,7 @@ impl MagicNode {
             MagicNode::RowKey(_, row) | MagicNode::RowJson(_, row) | MagicNode::Versions(_, row) => out.put_slice(row),
             MagicNode::CellVersions(cell) => cell.identity(out),
             MagicNode::ViaKeys(_, scheme) => put_scheme(scheme, out),
+            MagicNode::FamilyRows(_, family) | MagicNode::FamilyStats(_, family) => out.put_slice(family),
             MagicNode::As(_, row) | MagicNode::RowPast(_, row) | MagicNode::ViewRow(_, row) => out.put_slice(row),
             MagicNode::PastRoot(millis) | MagicNode::PastGone(_, millis) => out.put_i64(*millis),
             MagicNode::PastNamespace(millis, name) => {
@@ -345,6 +357,7 @@ impl MagicNode {
             | MagicNode::ImportLast(_)
             | MagicNode::Via(_)
             | MagicNode::ViaPrefixes(_)
+            | MagicNode::Families(_)
             | MagicNode::Snapshots(_)
             | MagicNode::Past
             | MagicNode::TablePast(_)
@@ -383,6 +396,9 @@ impl MagicNode {
             MagicNode::Via(_) => 43,
             MagicNode::ViaPrefixes(_) => 44,
             MagicNode::ViaKeys(..) => 45,
+            MagicNode::Families(_) => 50,
+            MagicNode::FamilyRows(..) => 51,
+            MagicNode::FamilyStats(..) => 52,
             MagicNode::As(..) => 40,
             MagicNode::AsType(..) => 41,
             MagicNode::AsCell(..) => 42,

@@ -46,6 +46,9 @@ impl MagicNode {
             MagicNode::Version(cell, timestamp) => format!("{}/{timestamp}", versions_of(cell)),
             MagicNode::VersionMarker(cell, timestamp) => format!("{}/{timestamp}.del", versions_of(cell)),
             MagicNode::Snapshots(table) => of_table(table, ".snap"),
+            MagicNode::Families(table) => of_table(table, ".cf"),
+            MagicNode::FamilyRows(table, family) => of_table(table, &format!(".cf/{}", spell_family(family))),
+            MagicNode::FamilyStats(table, family) => of_table(table, &format!(".cf/{}/.stats", spell_family(family))),
             MagicNode::Via(table) => of_table(table, ".via"),
             MagicNode::ViaPrefixes(table) => of_table(table, ".via/revts"),
             MagicNode::ViaKeys(table, KeyScheme::ReverseTime(prefix)) => {
@@ -104,6 +107,10 @@ impl ImportForm {
 
 fn of_table(table: &TableHandle, rest: &str) -> String {
     format!("{}/{rest}", table.path())
+}
+
+fn spell_family(family: &[u8]) -> String {
+    String::from_utf8_lossy(&names::encode_family(family)).into_owned()
 }
 
 fn of_row(table: &TableHandle, row: &Bytes, rest: &str) -> String {

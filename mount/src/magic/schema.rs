@@ -6,10 +6,11 @@ use super::node::TableHandle;
 use crate::names;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
+use cellfs::Error;
 use cellfs::client::{Admin, Scan, Table};
 use cellfs::schema::{
-    KeySpelling, ROW_ATTRIBUTES_FAMILY, TableDescriptor, describe_namespace, describe_table, parse_namespace,
-    parse_table,
+    ColumnFamilyDescriptor, FOREVER, KeySpelling, ROW_ATTRIBUTES_FAMILY, TableDescriptor, describe_namespace,
+    describe_table, parse_namespace, parse_table,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -131,61 +132,54 @@ fn current_splits(store: &dyn Admin, table: &TableHandle) -> FsResult<Vec<Bytes>
 
 fn replace_table(table: &TableHandle, text: &str, store: &dyn Admin, hooks: &dyn MountHooks) -> FsResult<()> {
     let wanted = parse_table(text, &NameSpelling)?;
-    let (mut descriptor, present) = (wanted.descriptor, table.0.descriptor());
-    if let Some(hidden) = present.families.get(ROW_ATTRIBUTES_FAMILY) {
-        descriptor.families.insert(Bytes::from_static(ROW_ATTRIBUTES_FAMILY), hidden.clone());
-    }
-    let dropped = check_dropped(table, &present, &descriptor)?;
-    let name = table.0.name();
-    let schema_changes = descriptor != *present;
-    if schema_changes {
-        store.modify_table(&name, descriptor)?;
-    }
+    let (name, before) = (table.0.name(), table.0.descriptor());
+    // A family that is left out goes only if it holds no cell, which is looked at while nobody writes.
+    store.alter_table(&name, &|present| {
+        let mut descriptor = wanted.descriptor.clone();
+        if let Some(hidden) = present.families.get(ROW_ATTRIBUTES_FAMILY) {
+            descriptor.families.insert(Bytes::from_static(ROW_ATTRIBUTES_FAMILY), hidden.clone());
+        }
+        Ok(descriptor)
+    })?;
     if let Some(splits) = wanted.splits
         && splits != current_splits(store, table)?
     {
-        if holds_no_cell(table.0.as_ref(), None)? {
-            store.presplit_table(&name, &splits)?;
-        } else {
-            let path = format!("/{}/{}/.schema", name.namespace, name.qualifier);
-            hooks.remark(
-                "write",
-                &path,
-                "SPLITS is ignored: the table holds cells, and its regions split by themselves",
-            );
+        let empty = holds_no_cell(table.0.as_ref())?;
+        let split =
+            if empty { store.presplit_table(&name, &splits) } else { Err(Error::TableNotEmpty(name.to_string())) };
+        match split {
+            Ok(()) => {}
+            Err(Error::TableNotEmpty(_)) => {
+                let path = format!("/{}/{}/.schema", name.namespace, name.qualifier);
+                hooks.remark(
+                    "write",
+                    &path,
+                    "SPLITS is ignored: the table holds cells, and its regions split by themselves",
+                );
+            }
+            Err(error) => return Err(error.into()),
         }
     }
-    if dropped {
-        hooks.changed(Change::Table { table: table.id() });
-    }
-    hooks.changed(Change::Schema { table: table.id() });
+    hooks.changed(Change::Schema { table: table.id(), cells: !same_lifetimes(&before, &table.0.descriptor()) });
     Ok(())
 }
 
-/// A family is dropped only if it holds no cell. True if any goes.
-fn check_dropped(table: &TableHandle, present: &TableDescriptor, wanted: &TableDescriptor) -> FsResult<bool> {
-    let mut dropped = false;
-    for family in present.families.keys().filter(|family| !wanted.families.contains_key(*family)) {
-        if !holds_no_cell(table.0.as_ref(), Some(family))? {
-            let what = format!(
-                "family {} is left out but holds cells: delete them first, or keep [family.{}]",
-                family.escape_ascii(),
-                NameSpelling.spell_family(family)
-            );
-            return Err(FsError::new(libc::ENOTEMPTY, what));
-        }
-        dropped = true;
-    }
-    Ok(dropped)
+/// True if nothing visible is stored.
+fn holds_no_cell(table: &dyn Table) -> FsResult<bool> {
+    let scan = Scan { limit: Some(1), first_cell_only: true, cache_blocks: false, ..Scan::new() };
+    Ok(table.scan(&scan)?.next()?.is_none())
 }
 
-/// True if nothing visible is stored in the family, or in any.
-fn holds_no_cell(table: &dyn Table, family: Option<&Bytes>) -> FsResult<bool> {
-    let mut scan = Scan { limit: Some(1), first_cell_only: true, cache_blocks: false, ..Scan::new() };
-    if let Some(family) = family {
-        scan.columns.add_family(family.clone());
-    }
-    Ok(table.scan(&scan)?.next()?.is_none())
+/// True if cells of both schemas vanish by themselves at the same times.
+fn same_lifetimes(one: &TableDescriptor, other: &TableDescriptor) -> bool {
+    let lifetime = |family: &ColumnFamilyDescriptor| (family.ttl_seconds, family.min_versions);
+    let common = one.families.iter().filter_map(|(name, family)| Some((family, other.families.get(name)?)));
+    common.into_iter().all(|(family, other)| lifetime(family) == lifetime(other)) && expiring(one) == expiring(other)
+}
+
+/// True if cells of some family vanish by themselves.
+fn expiring(descriptor: &TableDescriptor) -> bool {
+    descriptor.families.values().any(|family| family.ttl_seconds != FOREVER)
 }
 
 /// An open `.schema`: what is written takes effect when it is closed.

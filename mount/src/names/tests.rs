@@ -45,6 +45,37 @@ fn cells_are_spelled_as_the_contract_says() {
 }
 
 #[test]
+fn qualifiers_that_stand_alone_are_spelled_as_the_contract_says() {
+    for (qualifier, name) in [
+        (&b""[..], "%"),
+        (b"a", "a"),
+        (b"a:b", "a:b"),
+        (b".x", "%2Ex"),
+        (b".", "%2E"),
+        (b"..", "%2E."),
+        (b"~", "%7E"),
+        (b".~", "%2E%7E"),
+        (b"a~", "a%7E"),
+        (b"a/%\xff", "a%2F%25%FF"),
+        (b"4913", "4913"),
+    ] {
+        assert_eq!(qualifier_name(qualifier), name.as_bytes());
+        assert_eq!(parse_qualifier(name.as_bytes()), Some(QualifierName::Key(Bytes::copy_from_slice(qualifier))));
+    }
+    for name in ["", ".", "..", ".x", "a~", "%2e", "%41", "%%", "a%", "a/b"] {
+        assert_eq!(parse_qualifier(name.as_bytes()), None, "{name:?}");
+    }
+    let long = vec![b'q'; 256];
+    let name = qualifier_name(&long);
+    assert_eq!(name.len(), MAX_NAME);
+    assert_eq!(parse_qualifier(&name), Some(QualifierName::Short(Bytes::copy_from_slice(&long[..221]))));
+    // Alone it fits; with its family it does not.
+    let whole = encode_column(b"cf", &long[..255]);
+    assert_eq!((parse_cell(&whole), qualifier_name(&long[..255]).len()), (None, 255));
+    assert_eq!(parse_column(&whole), Some(CellName::Column("cf".into(), Bytes::copy_from_slice(&long[..255]))));
+}
+
+#[test]
 fn other_spellings_are_no_names() {
     for name in [
         "", ".", "..", ".x", "%2e", "%41", "%", "%4", "%G0", "a/b", "a\u{0}", "%2E%2E", "%7E", "a%7E", "\n", "%2F%",

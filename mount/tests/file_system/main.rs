@@ -6,6 +6,7 @@ mod kernel;
 
 mod attributes;
 mod differential;
+mod family;
 mod listing;
 mod names;
 mod rename;

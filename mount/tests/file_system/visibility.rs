@@ -126,6 +126,29 @@ fn cells_that_expire_are_believed_no_longer_than_they_live() {
     assert_eq!(kernel.list("default/t/r").unwrap(), [] as [String; 0]);
 }
 
+#[test]
+fn a_ttl_that_is_set_later_is_seen_by_cells_the_kernel_remembers() {
+    let queue = InvalidationQueue::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&told);
+    queue.attach(Box::new(move |invalidation| record.lock().push(invalidation.clone())));
+    let options = FsOptions { invalidations: Arc::clone(&queue), ..FsOptions::default() };
+    let mut kernel = Kernel::with(cellfs::vfs::SimVfs::new(), options);
+    kernel.mkdir("default/t").unwrap();
+    kernel.mkdir("default/t/r").unwrap();
+    kernel.write("default/t/r/cf:a", "x").unwrap();
+    let inode = kernel.walk("default/t/r/cf:a").unwrap();
+    assert_eq!(kernel.fs.getattr(&kernel.caller, inode).unwrap().1, Lifetime::Forever);
+    kernel.write("default/t/.schema", "[family.cf]\nTTL = 10\n").unwrap();
+    let runner = Arc::clone(&queue);
+    let thread = std::thread::spawn(move || runner.run());
+    queue.wait_until_delivered(std::time::Duration::from_secs(60));
+    queue.close();
+    thread.join().unwrap();
+    assert!(told.lock().contains(&Invalidation::Inode { inode, attributes_only: false }));
+    assert_eq!(kernel.fs.getattr(&kernel.caller, inode).unwrap().1, Lifetime::Millis(10_000));
+}
+
 /// What verbs, imports and row documents change reaches the kernel's caches.
 #[test]
 fn names_said_to_be_absent_are_taken_back_when_they_appear_past_the_files() {

@@ -103,7 +103,7 @@ fn the_instance_tells_about_itself() {
 #[test]
 fn names_that_come_later_are_not_there() {
     let world = World::new();
-    for name in [".cf", ".scan2", ".Trash-0", ".git", ".ctl2", "row=r/.git"] {
+    for name in [".scan2", ".Trash-0", ".git", ".ctl2", "row=r/.git"] {
         assert_eq!(world.find(name).unwrap_err().errno, libc::ENOENT, "{name}");
     }
     for path in [".scan/no-such-form", ".import/atomic"] {

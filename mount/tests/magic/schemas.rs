@@ -12,7 +12,7 @@ fn a_schema_is_read_edited_and_put_back() {
     assert_eq!(world.magic.attributes(&world.find(".schema").unwrap(), &ROOT).unwrap().size, text.len() as u64);
     world.schema(&text.replace("COMPRESSION = \"NONE\"", "COMPRESSION = \"ZSTD\""));
     assert_eq!(world.table.descriptor().families[&b"cf"[..]].compression, Compression::Zstd);
-    assert_eq!(world.hooks.changes.lock()[..], [Change::Schema { table: world.table.id() }]);
+    assert_eq!(world.hooks.changes.lock()[..], [Change::Schema { table: world.table.id(), cells: false }]);
     let edited = world.read(".schema");
     assert!(edited.contains("COMPRESSION = \"ZSTD\"\n"));
     world.magic.replace(&world.find(".schema").unwrap(), &ROOT, text.as_bytes()).unwrap();
@@ -49,7 +49,11 @@ fn families_come_and_go_but_not_with_cells() {
     assert!(error.reason.contains("family a"), "{error}");
     world.write("row=r/.row.json", "{\"a:x\": null}").unwrap();
     world.schema("[family.b]\n");
-    assert!(world.hooks.changes.lock().contains(&Change::Table { table: world.table.id() }));
+    // Nothing that showed has gone: rows without cells are there still.
+    assert!(world.hooks.changes.lock().iter().all(|change| !matches!(change, Change::Table { .. })));
+    world.schema("[family.b]\nTTL = 60\n");
+    let last = world.hooks.changes.lock().last().cloned();
+    assert_eq!(last, Some(Change::Schema { table: world.table.id(), cells: true }));
 }
 
 #[test]
