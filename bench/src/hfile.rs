@@ -44,6 +44,12 @@ pub struct Options {
     /// Leave HBase out, which needs a JDK, Maven and the oracle.
     #[arg(long)]
     alone: bool,
+    /// With --alone: only this encoding, for a profiler.
+    #[arg(long, requires = "alone")]
+    encoding: Option<String>,
+    /// With --alone: only this codec.
+    #[arg(long, requires = "alone")]
+    codec: Option<String>,
 }
 
 /// Nanoseconds of each round and bytes of the file, by operation, encoding and codec.
@@ -64,8 +70,8 @@ pub fn run(directory: &Path, options: &Options) -> Result<bool> {
     write(&data, &cells, HFileWriterOptions::default())?;
     let mut ours = Measured::new();
     for round in 0..=options.rounds {
-        for (encoding, encoding_name) in ENCODINGS {
-            for (compression, codec) in CODECS {
+        for (encoding, encoding_name) in ENCODINGS.into_iter().filter(|(_, name)| chosen(&options.encoding, name)) {
+            for (compression, codec) in CODECS.into_iter().filter(|(_, name)| chosen(&options.codec, name)) {
                 let writer = HFileWriterOptions {
                     encoding,
                     compression,
@@ -91,6 +97,10 @@ pub fn run(directory: &Path, options: &Options) -> Result<bool> {
     }
     let theirs = if options.alone { Measured::new() } else { hbase(scratch.path(), &data, options)? };
     Ok(report(&ours, &theirs, cells.len() as f64, plain as f64))
+}
+
+fn chosen(choice: &Option<String>, name: &str) -> bool {
+    choice.as_ref().is_none_or(|chosen| chosen == name)
 }
 
 /// Readings of devices: rows of several cells, some values that compress well and some that do not, a few versions.

@@ -9,13 +9,13 @@
 use super::input::{Damage, Input, Parsed};
 use crate::schema::Compression;
 use bytes::BufMut;
+use libdeflater::{CompressionLvl, Decompressor};
 use std::cell::RefCell;
-use std::io::{Read, Write};
 
 /// zstd-jni's default level, which is also HBase's.
 const ZSTD_LEVEL: i32 = 3;
-/// With zlib-rs this level comes nearest to the sizes of Java's default level (tests/hfile_golden.rs).
-const GZIP_LEVEL: u32 = 7;
+/// With libdeflate this level comes nearest to the sizes of Java's default level (tests/hfile_golden.rs).
+const GZIP_LEVEL: i32 = 5;
 /// Most uncompressed bytes in one chunk. Hadoop's decompressors work in buffers of 256 KiB.
 const CHUNK_MAX: usize = 200 * 1024;
 const ZSTD_FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -95,11 +95,13 @@ fn unframed_zstd(payload: &[u8], size: usize) -> Parsed<Vec<u8>> {
     }
 }
 
+/// One gzip member. The room is for its size and no more, so that a longer one is seen.
 fn gunzip(payload: &[u8], size: usize) -> Parsed<Vec<u8>> {
-    let mut out = Vec::with_capacity(size.min(payload.len().saturating_mul(8)));
-    let mut stream = flate2::bufread::GzDecoder::new(payload).take(size as u64 + 1);
-    stream.read_to_end(&mut out).map_err(|error| Damage::new(format!("gzip: {error}")))?;
-    if out.len() == size { Ok(out) } else { Err(Damage::new("a gzip block is not as long as its header says")) }
+    let mut out = vec![0; size];
+    let filled = GZIP
+        .with_borrow_mut(|decoder| decoder.gzip_decompress(payload, &mut out))
+        .map_err(|error| Damage::new(format!("gzip: {error}")))?;
+    if filled == size { Ok(out) } else { Err(Damage::new("a gzip block is not as long as its header says")) }
 }
 
 /// Each frame names its size again, so memory is taken only for what two claims agree on.
@@ -127,6 +129,7 @@ fn unframe(codec: Compression, payload: &[u8], size: usize) -> Parsed<Vec<u8>> {
 }
 
 thread_local! {
+    static GZIP: RefCell<Decompressor> = RefCell::new(Decompressor::new());
     static SNAPPY: RefCell<snap::raw::Decoder> = RefCell::new(snap::raw::Decoder::new());
     /// A context is over 100 KB: one for each thread, made when the first block needs it.
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
@@ -154,9 +157,15 @@ fn inflate_chunk(codec: Compression, chunk: &[u8], room: &mut [u8]) -> Parsed<us
 }
 
 /// A file's compressor, with its reusable state.
-pub(crate) enum Compressor {
+pub(crate) struct Compressor {
+    method: Method,
+    /// Room for one compressed chunk.
+    room: Vec<u8>,
+}
+
+enum Method {
     None,
-    Gz,
+    Gz(libdeflater::Compressor),
     Snappy(Box<snap::raw::Encoder>),
     Lz4,
     Zstd(zstd::bulk::Compressor<'static>),
@@ -164,43 +173,60 @@ pub(crate) enum Compressor {
 
 impl Compressor {
     pub(crate) fn new(codec: Compression) -> std::io::Result<Compressor> {
-        Ok(match codec {
-            Compression::None => Compressor::None,
-            Compression::Gz => Compressor::Gz,
-            Compression::Snappy => Compressor::Snappy(Box::new(snap::raw::Encoder::new())),
-            Compression::Lz4 => Compressor::Lz4,
-            Compression::Zstd => Compressor::Zstd(zstd::bulk::Compressor::new(ZSTD_LEVEL)?),
-        })
+        let method = match codec {
+            Compression::None => Method::None,
+            Compression::Gz => Method::Gz(libdeflater::Compressor::new(
+                CompressionLvl::new(GZIP_LEVEL).map_err(|_| std::io::Error::other("no such level of gzip"))?,
+            )),
+            Compression::Snappy => Method::Snappy(Box::new(snap::raw::Encoder::new())),
+            Compression::Lz4 => Method::Lz4,
+            Compression::Zstd => Method::Zstd(zstd::bulk::Compressor::new(ZSTD_LEVEL)?),
+        };
+        Ok(Compressor { method, room: Vec::new() })
     }
 
     /// Appends `payload` compressed.
     pub(crate) fn append(&mut self, payload: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
-        match self {
-            Compressor::None => out.extend_from_slice(payload),
-            Compressor::Gz => {
-                let mut stream = flate2::write::GzEncoder::new(&mut *out, flate2::Compression::new(GZIP_LEVEL));
-                stream.write_all(payload)?;
-                stream.finish()?;
-            }
-            Compressor::Snappy(_) | Compressor::Lz4 | Compressor::Zstd(_) => {
+        match self.method {
+            Method::None => out.extend_from_slice(payload),
+            Method::Gz(_) => out.extend_from_slice(self.compress(payload)?),
+            Method::Snappy(_) | Method::Lz4 | Method::Zstd(_) => {
                 out.put_u32(payload.len() as u32);
                 for chunk in payload.chunks(CHUNK_MAX) {
-                    let compressed = self.chunk(chunk)?;
+                    let compressed = self.compress(chunk)?;
                     out.put_u32(compressed.len() as u32);
-                    out.extend_from_slice(&compressed);
+                    out.extend_from_slice(compressed);
                 }
             }
         }
         Ok(())
     }
 
-    fn chunk(&mut self, chunk: &[u8]) -> std::io::Result<Vec<u8>> {
-        match self {
-            Compressor::Snappy(encoder) => encoder.compress_vec(chunk).map_err(std::io::Error::other),
-            Compressor::Zstd(encoder) => encoder.compress(chunk),
-            Compressor::Lz4 => Ok(lz4_flex::block::compress(chunk)),
-            Compressor::None | Compressor::Gz => Ok(chunk.to_vec()),
+    /// `chunk` compressed, in the room that the next one will take.
+    fn compress(&mut self, chunk: &[u8]) -> std::io::Result<&[u8]> {
+        let most = match &mut self.method {
+            Method::None => chunk.len(),
+            Method::Gz(encoder) => encoder.gzip_compress_bound(chunk.len()),
+            Method::Snappy(_) => snap::raw::max_compress_len(chunk.len()),
+            Method::Lz4 => lz4_flex::block::get_maximum_output_size(chunk.len()),
+            Method::Zstd(_) => zstd::zstd_safe::compress_bound(chunk.len()),
+        };
+        if self.room.len() < most {
+            self.room.resize(most, 0);
         }
+        let room = &mut self.room[..];
+        let len = match &mut self.method {
+            Method::None => {
+                let (front, _) = room.split_at_mut(chunk.len());
+                front.copy_from_slice(chunk);
+                chunk.len()
+            }
+            Method::Gz(encoder) => encoder.gzip_compress(chunk, room).map_err(std::io::Error::other)?,
+            Method::Snappy(encoder) => encoder.compress(chunk, room).map_err(std::io::Error::other)?,
+            Method::Lz4 => lz4_flex::block::compress_into(chunk, room).map_err(std::io::Error::other)?,
+            Method::Zstd(encoder) => encoder.compress_to_buffer(chunk, room)?,
+        };
+        Ok(self.room.get(..len).unwrap_or(&[]))
     }
 }
 
