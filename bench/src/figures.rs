@@ -127,10 +127,12 @@ pub fn compare(
     table
 }
 
-/// Bytes that this process has handed to write(2) and its kin since it began (Linux `/proc/self/io` wchar).
+/// Bytes that this process has made the kernel write to disk since it began, in whole pages, whether by write(2) or through mapped memory (Linux
+/// `/proc/self/io` write_bytes: a page counts when it becomes dirty). Directories in memory (tmpfs) count nothing.
 pub fn bytes_written() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/io")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("wchar: ")).ok_or("/proc/self/io has no wchar")?;
+    let line =
+        text.lines().find_map(|line| line.strip_prefix("write_bytes: ")).ok_or("/proc/self/io has no write_bytes")?;
     Ok(line.trim().parse()?)
 }
 

@@ -4,6 +4,7 @@
 
 mod os;
 mod os_lock;
+mod os_map;
 #[cfg(test)]
 mod os_tests;
 mod sim;
@@ -92,6 +93,9 @@ pub trait File: Send + Sync {
     fn sync_all(&self) -> Result<()>;
     /// Reserves blocks for `[0, len)` without changing what has been written; the file becomes at least `len` long, new bytes read as zero.
     fn allocate(&self, len: u64) -> Result<()>;
+    /// Lets small writes within `[0, len)`, whose blocks are allocated, go through memory that is shared with the page cache instead of a system
+    /// call each. They mean the same and fail the same. A hint: where it cannot be done, nothing changes.
+    fn map_writes(&self, len: u64);
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> Result<()>;
     /// Starts writing the range back without waiting (sync_file_range); a hint.

@@ -1,5 +1,6 @@
-//! The operating system's files. With `os_lock.rs` the only code of the engine that calls it.
+//! The operating system's files. With `os_lock.rs` and `os_map.rs` the only code of the engine that calls it.
 
+use super::os_map::SharedMapping;
 use super::{DirectoryEntry, File, LockGuard, LockMode, Vfs, os_lock};
 use crate::error::{Error, Result};
 use std::fs;
@@ -7,12 +8,15 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Mode of every file the engine makes: a store is its owner's.
 pub(super) const FILE_MODE: u32 = 0o600;
 /// Mode of every directory the engine makes.
 const DIRECTORY_MODE: u32 = 0o700;
+
+/// Writes up to this many bytes go through shared memory where a file allows it: beyond that page faults cost more than a system call.
+const MAPPED_WRITE_BYTES: usize = 16 << 10;
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,12 +117,13 @@ impl Vfs for OsVfs {
 struct OsFile {
     file: fs::File,
     path: PathBuf,
+    mapping: OnceLock<SharedMapping>,
 }
 
 impl OsFile {
     fn open(path: &Path, operation: &'static str, options: &fs::OpenOptions) -> Result<Arc<dyn File>> {
         let file = options.open(path).map_err(|source| Error::io(operation, path, source))?;
-        Ok(Arc::new(OsFile { file, path: path.to_path_buf() }))
+        Ok(Arc::new(OsFile { file, path: path.to_path_buf(), mapping: OnceLock::new() }))
     }
 
     fn failed(&self, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -165,6 +170,10 @@ impl File for OsFile {
     }
 
     fn write_all_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        let mapping = self.mapping.get().filter(|_| data.len() <= MAPPED_WRITE_BYTES);
+        if mapping.is_some_and(|mapping| mapping.write(data, offset)) {
+            return Ok(());
+        }
         self.file.write_all_at(data, offset).map_err(self.failed("write"))
     }
 
@@ -185,6 +194,13 @@ impl File for OsFile {
                 Err(nix::errno::Errno::EINTR) => {}
                 allocated => return allocated.map_err(|errno| self.failed("allocate")(io::Error::from(errno))),
             }
+        }
+    }
+
+    fn map_writes(&self, len: u64) {
+        if let Some(mapping) = SharedMapping::new(&self.file, len) {
+            // A second mapping of one file would be as good as the first, which stays.
+            let _ = self.mapping.set(mapping);
         }
     }
 

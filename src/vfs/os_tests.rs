@@ -121,3 +121,89 @@ fn another_process_is_named() {
         vfs.lock(&path, LockMode::Exclusive).unwrap();
     }
 }
+
+#[test]
+fn mapped_writes_are_writes() {
+    let dir = scratch();
+    let path = dir.path().join("f");
+    let vfs = OsVfs::new();
+    let file = vfs.create_new(&path).unwrap();
+    file.allocate(1 << 16).unwrap();
+    file.map_writes(1 << 16);
+    let mut expected = vec![0u8; 100_000];
+    for (round, (offset, length)) in
+        [(0, 10), (10, 200), (4_000, 9_000), (13_000, 30_000), (43_000, 5), (65_530, 20), (80_000, 20_000)]
+            .iter()
+            .enumerate()
+    {
+        let data = vec![round as u8 + 1; *length];
+        file.write_all_at(&data, *offset as u64).unwrap();
+        expected[*offset..*offset + *length].copy_from_slice(&data);
+    }
+    file.sync_data().unwrap();
+    assert_eq!(file.len().unwrap(), 100_000);
+    assert!(std::fs::read(&path).unwrap() == expected);
+}
+
+#[test]
+fn a_mapped_file_that_is_cut_takes_writes_as_any_other() {
+    let dir = scratch();
+    let path = dir.path().join("f");
+    let vfs = OsVfs::new();
+    let file = vfs.create_new(&path).unwrap();
+    file.allocate(1 << 16).unwrap();
+    file.map_writes(1 << 16);
+    file.write_all_at(b"before", 0).unwrap();
+    vfs.open_write(&path).unwrap().set_len(4096).unwrap();
+    file.write_all_at(b"behind the end", 20_000).unwrap();
+    file.write_all_at(b"and on", 30_000).unwrap();
+    file.write_all_at(b"within", 100).unwrap();
+    let content = std::fs::read(&path).unwrap();
+    assert_eq!(content.len(), 30_006);
+    assert_eq!((&content[..6], &content[100..106]), (&b"before"[..], &b"within"[..]));
+    assert_eq!((&content[20_000..20_014], &content[30_000..]), (&b"behind the end"[..], &b"and on"[..]));
+    // Another mapping is none the worse for it.
+    let other = vfs.create_new(&dir.path().join("g")).unwrap();
+    other.allocate(4096).unwrap();
+    other.map_writes(4096);
+    other.write_all_at(b"well", 4092).unwrap();
+    assert_eq!(other.len().unwrap(), 4096);
+}
+
+/// Not a test of its own: the child of the next one.
+#[test]
+fn map_a_file_for_another_test() {
+    let Some(path) = std::env::var_os("CELLFS_TEST_MAP") else { return };
+    let file = OsVfs::new().create_new(std::path::Path::new(&path)).unwrap();
+    file.allocate(4096).unwrap();
+    file.map_writes(4096);
+    file.write_all_at(b"mapped", 0).unwrap();
+    println!("mapped");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+}
+
+#[test]
+fn a_bus_error_of_something_else_is_as_fatal_as_ever() {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+    let dir = scratch();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["vfs::os_tests::map_a_file_for_another_test", "--exact", "--nocapture"])
+        .env("CELLFS_TEST_MAP", dir.path().join("f"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("mapped")));
+    // The first one ends with the standard library's handler, which restores the default action and hopes for a second one.
+    let ended = loop {
+        let signal = Command::new("kill").args(["-BUS", &child.id().to_string()]).status().unwrap();
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => assert!(signal.success()),
+        }
+    };
+    assert_eq!(ended.signal(), Some(7));
+}

@@ -451,6 +451,9 @@ impl File for SimFile {
         self.resize(SimOperation::Allocate, len, false)
     }
 
+    /// Nothing to gain here. What a crash leaves of such a write it may leave of any: see [`Keep::Random`].
+    fn map_writes(&self, _len: u64) {}
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.resize(SimOperation::SetLen, len, true)
     }

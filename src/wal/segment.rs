@@ -98,6 +98,7 @@ fn make_sized(vfs: &dyn Vfs, directory: &Path, header: &SegmentHeader, capacity:
         }
         return Err(error);
     }
+    file.map_writes(capacity);
     Ok(Arc::new(Segment { number: header.segment, base: header.base, capacity, file }))
 }
 

@@ -58,6 +58,7 @@ impl File for MemoryFile {
     fn allocate(&self, _: u64) -> Result<()> {
         Ok(())
     }
+    fn map_writes(&self, _: u64) {}
     fn set_len(&self, _: u64) -> Result<()> {
         Ok(())
     }

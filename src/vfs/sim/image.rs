@@ -17,7 +17,8 @@ pub enum Keep {
     None,
     /// Everything that could be read, as if only the processes had died.
     All,
-    /// Each sector, each length and each change of a directory or not, as the seed will have it; sectors may be torn.
+    /// Each sector (in some files each page), each length and each change of a directory or not, as the seed will have it. Sectors may be torn: their
+    /// first bytes are kept, or, as of memory that was stored to while it was written out, bytes here and there.
     Random(u64),
 }
 
@@ -50,10 +51,27 @@ impl Random {
         }
     }
 
-    /// Bytes kept of a sector that is kept: mostly all.
-    fn kept_of(&mut self, sector: usize) -> usize {
-        let torn = matches!(self.keep, Keep::Random(_)) && self.next().is_multiple_of(16);
-        if torn { (self.next() % SECTOR) as usize } else { sector }
+    /// True if pages of a file are kept or lost as a whole, as a kernel writes them back.
+    fn keeps_pages(&mut self) -> bool {
+        matches!(self.keep, Keep::Random(_)) && self.next() & 1 == 1
+    }
+
+    /// Makes of a sector's old bytes what is there once it is kept: mostly the new ones.
+    fn keep_sector(&mut self, old: &mut [u8], new: &[u8]) {
+        match matches!(self.keep, Keep::Random(_)).then(|| self.next() % 32) {
+            Some(0) => {
+                let kept = (self.next() % SECTOR) as usize;
+                old.iter_mut().zip(new).take(kept).for_each(|(old, new)| *old = *new);
+            }
+            Some(1) => {
+                for (old, new) in old.chunks_mut(8).zip(new.chunks(8)) {
+                    let chosen = self.next();
+                    let bytes = old.iter_mut().zip(new).enumerate();
+                    bytes.filter(|(index, _)| chosen >> index & 1 == 1).for_each(|(_, (old, new))| *old = *new);
+                }
+            }
+            _ => old.copy_from_slice(new),
+        }
     }
 }
 
@@ -172,14 +190,24 @@ impl FileNode {
             image.set_len(self.live.len);
         }
         let len = image.len;
+        let whole_pages = random.keeps_pages();
+        let mut decided: Option<(u64, bool)> = None;
         for sector in &self.dirty {
-            if !random.keeps() {
+            let page = sector * SECTOR / PAGE as u64;
+            let keeps = match decided {
+                Some((last, keeps)) if whole_pages && last == page => keeps,
+                _ => random.keeps(),
+            };
+            decided = Some((page, keeps));
+            if !keeps {
                 continue;
             }
-            let mut bytes = [0u8; SECTOR as usize];
-            let available = self.live.read(&mut bytes, sector * SECTOR);
-            let kept = random.kept_of(available).min(available);
-            image.write(bytes.get(..kept).unwrap_or(&[]), sector * SECTOR);
+            let (mut old, mut new) = ([0u8; SECTOR as usize], [0u8; SECTOR as usize]);
+            let available = self.live.read(&mut new, sector * SECTOR);
+            image.read(&mut old, sector * SECTOR);
+            let (old, new) = (old.get_mut(..available).unwrap_or_default(), new.get(..available).unwrap_or(&[]));
+            random.keep_sector(old, new);
+            image.write(old, sector * SECTOR);
         }
         image.set_len(len);
         FileNode { live: image.clone(), durable: image, dirty: BTreeSet::new(), cut: false }
