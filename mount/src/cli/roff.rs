@@ -152,7 +152,7 @@ fn numbered(line: &str) -> Option<(&str, &str)> {
 
 /// `code`, **strong** and *stressed* words, and links, of which the text stays.
 fn inline(text: &str) -> String {
-    let text = without_links(text);
+    let text = without_links(&without_tests(text));
     let mut font = Font::default();
     let mut out = String::new();
     let mut rest = &text[..];
@@ -206,9 +206,21 @@ fn marks(before: char, after: &str, mark: &str, open: bool) -> bool {
     // A mark inside code is none.
     let ends_later = |text: &str| {
         text.match_indices(mark)
-            .any(|(at, _)| ends(text[..at].chars().next_back().unwrap_or(' '), &text[at + mark.len()..]))
+            .any(|(at, _)| ends(text[..at].chars().next_back().unwrap_or('`'), &text[at + mark.len()..]))
     };
     begins && after.split('`').step_by(2).any(ends_later)
+}
+
+/// Without the names of tests, which stand as `*(name)*` behind a sentence and are for who reads the sources.
+fn without_tests(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, (_, after))) = rest.split_once("*(").and_then(|(b, a)| Some((b, a.split_once(")*")?))) {
+        out.push_str(before.trim_end());
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 fn without_links(text: &str) -> String {
@@ -237,10 +249,15 @@ mod tests {
 
     #[test]
     fn stress_goes_on_around_code() {
-        assert_eq!(inline("so *(a.rs: `x`, `y`)*, 2 * 3"), "so \\fI(a.rs: \\fBx\\fI, \\fBy\\fI)\\fR, 2 * 3");
+        assert_eq!(inline("so *a `x`, `y`*, 2 * 3"), "so \\fIa \\fBx\\fI, \\fBy\\fI\\fR, 2 * 3");
         assert_eq!(inline("*.rs or `*`, 2*3"), "*.rs or \\fB*\\fR, 2*3");
         assert_eq!(inline("**a *b* c** *d*"), "\\fBa \\fBb\\fB c\\fR \\fId\\fR");
         assert_eq!(inline("[`a`](b.md) *c*"), "\\fBa\\fR \\fIc\\fR");
+    }
+
+    #[test]
+    fn names_of_tests_are_for_the_sources() {
+        assert_eq!(inline("One. *(a.rs: `x`)* Two *(b.rs)*."), "One. Two.");
     }
 
     #[test]
