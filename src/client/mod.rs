@@ -3,6 +3,7 @@
 mod admin;
 mod filter;
 mod get;
+mod load;
 mod mutation;
 mod scan;
 mod table;
@@ -15,6 +16,7 @@ pub use admin::{
 };
 pub use filter::{BitOperator, Comparator, Comparison, Filter, FilterRowRange, ListOperator, SingleColumnValue};
 pub use get::{ColumnSelection, Get, RowResult, TimeRange};
+pub use load::{LoadKind, LoadSummary, RefusedLine, TableLoad};
 pub use mutation::{
     Append, CheckAndMutate, CompareOperator, Condition, Delete, DeleteMarker, Increment, Mutation, MutationOutcome,
     Put, PutCell, RowMutations, WriteTime,

@@ -2,9 +2,10 @@
 
 use super::admin::TableName;
 use super::get::{Get, RowResult};
+use super::load::{LoadKind, TableLoad};
 use super::mutation::{Append, CheckAndMutate, Delete, Increment, Mutation, MutationOutcome, Put, RowMutations};
 use super::scan::Scan;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schema::TableDescriptor;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -74,6 +75,11 @@ pub trait Table: Send + Sync {
 
     /// Appends to values; the outcome holds the new cells.
     fn append(&self, append: Append) -> Result<MutationOutcome>;
+
+    /// Begins a load: many mutations that become visible together.
+    fn load(&self, _kind: LoadKind) -> Result<Box<dyn TableLoad>> {
+        Err(Error::ReadOnly { what: format!("{} takes no loads", self.name()) })
+    }
 }
 
 /// The rows of a scan, one by one.

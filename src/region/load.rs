@@ -13,7 +13,7 @@
 use super::{Region, RegionServices, WriteEntry};
 use crate::cell::{Cell, CellScanner, CellType, LATEST_TIMESTAMP, compare};
 use crate::error::{Error, Result};
-use crate::hfile::StoreFileInfo;
+use crate::hfile::{ReadOptions, StoreFileInfo};
 use crate::manifest::{ManifestEdit, StoreFileEntry};
 use crate::memstore::Segment;
 use crate::schema::ColumnFamilyDescriptor;
@@ -207,6 +207,25 @@ impl AsideFiles {
     /// True without files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// True if any of the files has a cell of the row.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn contains_row(&self, row: &[u8]) -> Result<bool> {
+        for AsideFile { file, entry, .. } in &self.files {
+            let view = StoreFileView { file: Arc::clone(file), entry: entry.clone() };
+            if !view.spans_row(row) || !file.reader().may_contain_row(row)? {
+                continue;
+            }
+            let mut scanner = view.scanner(ReadOptions::default(), None);
+            scanner.seek(&Cell::first_on_row(row))?;
+            if scanner.peek().is_some_and(|cell| cell.row() == row) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Gives the files to the regions that their rows belong to now, newer than everything written before; returns how many files came to be. The

@@ -35,7 +35,7 @@ pub use limits::{
 pub use load::{AsideFiles, BulkLoad, Installation, LoadedCells, Share};
 pub use mvcc::{Mvcc, ReadPoint, WriteEntry};
 pub use name::encoded_region_name;
-pub use prepare::Preparation;
+pub use prepare::{Preparation, encode_put_tags};
 pub use pressure::MemoryPressure;
 pub use read::{FrozenRegion, Standpoint};
 pub use row_locks::{RowLockGuard, RowLocks};

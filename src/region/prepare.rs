@@ -312,7 +312,7 @@ impl Region {
 }
 
 /// The tags of a put's cell, the cell's own time to live among them (HBASE-10560).
-fn encode_put_tags(tags: &[Tag], ttl_millis: Option<u64>) -> Bytes {
+pub fn encode_put_tags(tags: &[Tag], ttl_millis: Option<u64>) -> Bytes {
     if tags.is_empty() && ttl_millis.is_none() {
         return Bytes::new();
     }

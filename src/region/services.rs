@@ -33,6 +33,8 @@ pub struct RegionConfig {
     pub busy_timeout: Duration,
     /// Bytes of the volume that only deletes and flushes may still use.
     pub space_reserve: u64,
+    /// Memory in which a load of rows sorts; what does not fit goes to the volume.
+    pub load_sort_bytes: u64,
 }
 
 impl Default for RegionConfig {
@@ -45,6 +47,7 @@ impl Default for RegionConfig {
             compaction: CompactionConfig::default(),
             busy_timeout: Duration::from_secs(60),
             space_reserve: 8 << 20,
+            load_sort_bytes: 32 << 20,
         }
     }
 }

@@ -41,7 +41,7 @@ impl PreparedLoad {
     /// nothing has changed.
     pub fn install(self) -> Result<BulkLoadSummary> {
         let PreparedLoad { store, table, aside, mut summary } = self;
-        summary.store_files = store.install_aside(&table, aside)?;
+        summary.store_files = store.install_aside(&table, aside, &mut |_| Ok(true))?;
         Ok(summary)
     }
 }
@@ -107,12 +107,21 @@ impl Store {
 
 impl StoreInner {
     /// The second phase of a load: memory is flushed while everybody goes on; then the table's writers wait for the rest of it and one manifest edit.
-    pub(super) fn install_aside(&self, table: &TableState, aside: AsideFiles) -> Result<usize> {
+    /// `check` has the last word: it is asked when nobody writes any more.
+    pub(super) fn install_aside(
+        &self,
+        table: &TableState,
+        aside: AsideFiles,
+        check: &mut dyn FnMut(&AsideFiles) -> Result<bool>,
+    ) -> Result<usize> {
         // Regions stay as they are until the files are in them.
         let _structure = table.structure.lock();
         table.check_exists()?;
         table.check_not_read_only()?;
         self.services.check_writable(false)?;
+        if aside.is_empty() {
+            return Ok(0);
+        }
         let regions = in_id_order(table);
         for region in &regions {
             region.flush()?;
@@ -120,8 +129,11 @@ impl StoreInner {
         // Callers that must not wait hear of it before anybody does.
         self.services.holding.fetch_add(1, Ordering::Relaxed);
         let held: Vec<_> = regions.iter().map(|region| region.hold_writers()).collect();
-        let installed =
-            held.iter().try_for_each(|region| region.flush()).and_then(|()| aside.install(&table.regions()));
+        let flushed = held.iter().try_for_each(|region| region.flush());
+        let installed = flushed.and_then(|()| match check(&aside)? {
+            true => aside.install(&table.regions()),
+            false => Ok(0),
+        });
         drop(held);
         self.services.holding.fetch_sub(1, Ordering::Relaxed);
         installed

@@ -7,7 +7,7 @@ use crate::cell::MAX_ROW_LENGTH;
 use crate::client::{AlterSchema, ResultScanner, Scan, TableAttributes, TableName};
 use crate::error::{Error, Result};
 use crate::manifest::{ManifestEdit, RegionEntry, StoreEntry, TableEntry};
-use crate::region::{ExclusiveRegion, Region, TableCounters, encoded_region_name};
+use crate::region::{AsideFiles, ExclusiveRegion, Installation, Region, Share, TableCounters, encoded_region_name};
 use crate::schema::TableDescriptor;
 use crate::store::StoreFile;
 use bytes::Bytes;
@@ -46,7 +46,7 @@ impl StoreInner {
         let (id, created_millis, descriptor) = (self.new_id(), self.now(), Arc::new(descriptor));
         let entries = self.region_entries(id, name, splits, created_millis);
         let counters = Arc::new(TableCounters::default());
-        let regions = self.open_regions(&entries, &descriptor, &counters)?;
+        let regions = self.open_regions(&entries, &descriptor, &counters, &BTreeMap::new())?;
         let table =
             TableEntry { id, name: name.clone(), descriptor: Arc::clone(&descriptor), attributes, created_millis };
         let edits: Vec<_> = std::iter::once(ManifestEdit::CreateTable(table))
@@ -94,8 +94,9 @@ impl StoreInner {
         entries: &[RegionEntry],
         descriptor: &TableDescriptor,
         counters: &Arc<TableCounters>,
+        files: &BTreeMap<u64, Arc<StoreFile>>,
     ) -> Result<Vec<Arc<Region>>> {
-        let open = |entry| Region::open(&self.services, entry, descriptor, counters, &BTreeMap::new()).map(Arc::new);
+        let open = |entry| Region::open(&self.services, entry, descriptor, counters, files).map(Arc::new);
         entries.iter().map(open).collect()
     }
 
@@ -233,7 +234,20 @@ impl StoreInner {
     fn replace_all_regions(&self, table: &TableState, splits: &[Bytes]) -> Result<()> {
         let regions = in_id_order(table);
         let exclusive = hold_all(&regions);
-        self.replace_held_regions(table, &regions, exclusive, splits)
+        self.replace_held_regions(table, &regions, exclusive, splits, None)
+    }
+
+    /// What the table holds goes and `content` comes, by one edit; regions begin where they did.
+    pub(super) fn replace_content(&self, table: &TableState, content: AsideFiles) -> Result<()> {
+        let _structure = table.structure.lock();
+        table.check_exists()?;
+        table.check_not_read_only()?;
+        self.services.check_writable(false)?;
+        let splits: Vec<Bytes> = table.regions().iter().skip(1).map(|region| region.start().clone()).collect();
+        let regions = in_id_order(table);
+        let exclusive = hold_all(&regions);
+        let content = Installation::begin(&self.services, content)?;
+        self.replace_held_regions(table, &regions, exclusive, &splits, Some(content))
     }
 
     fn replace_all_regions_if(
@@ -245,16 +259,17 @@ impl StoreInner {
         let regions = in_id_order(table);
         let exclusive = hold_all(&regions);
         check(self)?;
-        self.replace_held_regions(table, &regions, exclusive, splits)
+        self.replace_held_regions(table, &regions, exclusive, splits, None)
     }
 
-    /// Puts new, empty regions in the place of all; the log's edits of the old ones are passed over by every later replay.
+    /// Puts new regions in the place of all, empty but for `content`; the log's edits of the old ones are passed over by every later replay.
     fn replace_held_regions(
         &self,
         table: &TableState,
         regions: &[Arc<Region>],
         mut exclusive: Vec<ExclusiveRegion<'_>>,
         splits: &[Bytes],
+        mut content: Option<Installation<'_>>,
     ) -> Result<()> {
         let newest = regions.iter().map(|region| region.born_millis()).max().unwrap_or(0);
         let born_millis = self.now().max(newest.saturating_add(1));
@@ -267,19 +282,51 @@ impl StoreInner {
                 entry.stores.extend(descriptor.families.keys().map(|family| (family.clone(), empty.clone())));
             }
         }
-        let fresh = self.open_regions(&entries, &descriptor, &table.counters)?;
+        let mut files = BTreeMap::new();
+        if let Some(content) = &content {
+            files = give_content(&mut entries, content, &descriptor)?;
+        }
+        let fresh = self.open_regions(&entries, &descriptor, &table.counters, &files)?;
         let edits: Vec<_> = regions
             .iter()
             .map(|region| ManifestEdit::RemoveRegion { id: region.id() })
             .chain(entries.into_iter().map(ManifestEdit::AddRegion))
             .collect();
-        self.services.commit(&edits)?;
+        match &mut content {
+            Some(content) => content.commit(edits).map(|_| ())?,
+            None => self.services.commit(&edits)?,
+        }
         exclusive.iter_mut().for_each(|held| held.close());
         table.set_regions(fresh);
+        if let Some(content) = content {
+            content.complete();
+        }
         drop(exclusive);
         self.bury_unused(&files_of(regions));
         Ok(())
     }
+}
+
+/// Puts the files of a load into the regions to be; returns them open.
+fn give_content(
+    entries: &mut [RegionEntry],
+    content: &Installation<'_>,
+    descriptor: &TableDescriptor,
+) -> Result<BTreeMap<u64, Arc<StoreFile>>> {
+    let borders: Vec<(Bytes, Bytes)> = entries.iter().map(|entry| (entry.start.clone(), entry.end.clone())).collect();
+    let mut files = BTreeMap::new();
+    for Share { region, family, view } in content.shares(borders.iter().map(|(start, end)| (start, end)))? {
+        if !descriptor.families.contains_key(&family) {
+            let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            let known = descriptor.families.keys().map(|name| text(name)).collect();
+            return Err(Error::NoSuchColumnFamily { family: text(&family), known });
+        }
+        if let Some(entry) = entries.get_mut(region) {
+            entry.stores.entry(family).or_default().files.insert(view.entry.file_id, view.entry.clone());
+        }
+        files.insert(view.entry.file_id, view.file);
+    }
+    Ok(files)
 }
 
 /// True if no family of the old schema has other attributes in the new one.

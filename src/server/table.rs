@@ -1,12 +1,13 @@
 //! A table's handle: requests checked, routed to regions, carried out.
 
 use super::StoreInner;
+use super::row_load::RowLoad;
 use super::scan::TableScanner;
 use super::table_state::{TableState, durability, flush_size};
 use crate::cell::Cell;
 use crate::client::{
-    Append, CheckAndMutate, Delete, Durability, Get, Increment, Mutation, MutationOutcome, Put, ResultScanner,
-    RowMutations, RowResult, Scan, Table, TableName,
+    Append, CheckAndMutate, Delete, Durability, Get, Increment, LoadKind, Mutation, MutationOutcome, Put,
+    ResultScanner, RowMutations, RowResult, Scan, Table, TableLoad, TableName,
 };
 use crate::error::{Error, Result};
 use crate::region::{
@@ -336,6 +337,11 @@ impl Table for TableHandle {
 
     fn append(&self, append: Append) -> Result<MutationOutcome> {
         self.mutate(&Mutation::Append(append))
+    }
+
+    fn load(&self, kind: LoadKind) -> Result<Box<dyn TableLoad>> {
+        let table = TableHandle { store: Arc::clone(&self.store), state: Arc::clone(&self.state) };
+        Ok(Box::new(RowLoad::begin(table, kind)?))
     }
 }
 
