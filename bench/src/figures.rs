@@ -17,6 +17,8 @@ pub enum Unit {
     PerSecond,
     /// Microseconds; less is better.
     Microseconds,
+    /// Seconds; less is better.
+    Seconds,
     /// Bytes; less is better.
     Bytes,
     /// A plain ratio such as write amplification; less is better.
@@ -32,6 +34,7 @@ impl Unit {
             Unit::PerSecond => format!("{value:.1} /s"),
             Unit::Microseconds if value >= 1e3 => format!("{:.2} ms", value / 1e3),
             Unit::Microseconds => format!("{value:.1} us"),
+            Unit::Seconds => format!("{value:.2} s"),
             Unit::Bytes => format!("{:.1} MB", value / 1e6),
             Unit::Ratio => format!("{value:.2}"),
         }

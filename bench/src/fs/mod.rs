@@ -4,6 +4,7 @@
 mod mounted;
 mod operations;
 pub mod scale;
+mod trees;
 
 use crate::figures::{self, Figure, Result};
 use mounted::Mounted;
@@ -28,14 +29,59 @@ pub struct Options {
     /// Times that everything is run; the median counts.
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
-    /// Client and daemons on this CPU: a wake-up across CPUs costs as much as the rest of a round trip and is noise here.
+    /// Numbers of clients that work at the same time, each on rows of its own; measured one number after the other.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
+    pub clients: Vec<usize>,
+    /// A single client and the daemons on this CPU: a wake-up across CPUs costs as much as the rest of a round trip and is noise here. Several clients
+    /// have all CPUs.
     #[arg(long)]
     pub pin: Option<usize>,
+    /// Only these groups (cells are made in any case).
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub only: Vec<Group>,
+    /// Rows of one cell that `rm -rf` removes.
+    #[arg(long, default_value_t = 100_000)]
+    pub tree_rows: u64,
+    /// Cells that `tar c` reads, 100 in a row.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub tar_cells: u64,
     /// Measure these: cellfs, null, plain (an ordinary directory). The last one is compared with.
     #[arg(long, value_delimiter = ',', default_values_t = ["cellfs".to_string(), "null".to_string()])]
     pub peers: Vec<String>,
     #[command(flatten)]
     pub programs: Programs,
+}
+
+/// What can be measured by itself.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Overwrite, stat, open and read.
+    Small,
+    /// readdir and `ls -l`.
+    Listings,
+    /// rename and unlink.
+    Names,
+    /// A large cell written and read.
+    Large,
+    /// `rm -rf`.
+    Remove,
+    /// `tar c`, and the daemon's memory.
+    Tar,
+}
+
+impl Group {
+    /// Measured on a tree that is there from the start, once for all numbers of clients.
+    const TREES: [Group; 2] = [Group::Remove, Group::Tar];
+}
+
+impl Options {
+    fn wants(&self, group: Group) -> bool {
+        self.only.is_empty() || self.only.contains(&group)
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.only.is_empty() || self.only.iter().any(|group| !Group::TREES.contains(group))
+    }
 }
 
 /// The daemons' programs.
@@ -57,9 +103,13 @@ impl Programs {
         Mounted::start(command, point)
     }
 
-    fn mount_null(&self, point: &Path) -> Result<Mounted> {
+    /// Mounts the null file system on `point`, with so many rows of so many cells in it.
+    fn mount_null(&self, point: &Path, filled: Option<(u64, u64)>) -> Result<Mounted> {
         let mut command = Command::new(&self.null);
         command.arg(point);
+        if let Some((rows, cells)) = filled {
+            command.arg(rows.to_string()).arg(cells.to_string());
+        }
         Mounted::start(command, point)
     }
 }
@@ -71,18 +121,21 @@ pub fn run(directory: &Path, options: &Options) -> Result<()> {
         options.rows,
         options.cells,
         options.large_mb,
-        options.pin.map_or("not pinned".to_string(), |cpu| format!("client and daemon on CPU {cpu}")),
+        options.pin.map_or("not pinned".to_string(), |cpu| format!("a single client and the daemon on CPU {cpu}")),
         options.runs
     );
-    if let Some(cpu) = options.pin {
-        pin(cpu)?;
-    }
     let mut reports: Vec<(&str, Vec<Vec<Figure>>)> =
         options.peers.iter().map(|name| (name.as_str(), Vec::new())).collect();
     for run in 0..options.runs {
         for (name, runs) in &mut reports {
             eprintln!("{name}, run {} of {}", run + 1, options.runs);
-            runs.push(measure(name, directory, options)?);
+            let mut figures = Vec::new();
+            for clients in options.clients.iter().filter(|_| options.wants_operations()) {
+                pin(options.pin.filter(|_| *clients == 1))?;
+                figures.extend(measure(name, directory, options, *clients)?);
+            }
+            figures.extend(trees::measure(name, directory, options)?);
+            runs.push(figures);
         }
     }
     let medians: Vec<(&str, Vec<Figure>)> = reports.iter().map(|(name, runs)| (*name, figures::median(runs))).collect();
@@ -96,17 +149,17 @@ pub fn run(directory: &Path, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn measure(name: &str, directory: &Path, options: &Options) -> Result<Vec<Figure>> {
+fn measure(name: &str, directory: &Path, options: &Options, clients: usize) -> Result<Vec<Figure>> {
     let home = tempfile::Builder::new().prefix("cellfs-bench-").tempdir_in(directory)?;
     let point = home.path().join("mount");
     std::fs::create_dir(&point)?;
     let mounted = match name {
         "cellfs" => Some(options.programs.mount_cellfs(&home.path().join("store"), &point)?),
-        "null" => Some(options.programs.mount_null(&point)?),
+        "null" => Some(options.programs.mount_null(&point, None)?),
         "plain" => None,
         _ => return Err(format!("no file system {name}; there are: cellfs null plain").into()),
     };
-    let figures = operations::measure(&point, options)?;
+    let figures = operations::measure(&point, options, clients)?;
     if let Some(mounted) = mounted {
         mounted.unmount()?;
     }
@@ -115,13 +168,21 @@ fn measure(name: &str, directory: &Path, options: &Options) -> Result<Vec<Figure
 
 /// The ratio to the null file system that each figure shall reach.
 fn goal(name: &str) -> Option<f64> {
-    Some(if name == "stat, warm" { 0.95 } else { 0.6 })
+    match name {
+        _ if name.starts_with("stat, warm") => Some(0.95),
+        _ if name.starts_with("rm -rf") => Some(1.0 / 1.5),
+        _ if name.starts_with("tar c") => Some(1.0 / 1.3),
+        // What a file system keeps in memory is not its speed.
+        _ if name.starts_with("daemon's memory") => None,
+        _ => Some(0.75),
+    }
 }
 
-/// Keeps this process, and what it starts, on one CPU.
-fn pin(cpu: usize) -> Result<()> {
+/// Keeps this process, and what it starts, on one CPU; without one, on all.
+fn pin(cpu: Option<usize>) -> Result<()> {
+    let cpus = cpu.map_or_else(|| "0-1023".to_string(), |cpu| cpu.to_string());
     let status = Command::new("taskset")
-        .args(["-a", "-c", "-p", &cpu.to_string(), &std::process::id().to_string()])
+        .args(["-a", "-c", "-p", &cpus, &std::process::id().to_string()])
         .stdout(std::process::Stdio::null())
         .status()
         .map_err(|error| format!("taskset: {error}"))?;
