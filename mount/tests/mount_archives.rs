@@ -110,3 +110,81 @@ fn a_second_rsync_transfers_nothing() {
     );
     place.unmount();
 }
+
+#[test]
+fn tar_over_live_data_replaces_what_is_in_it_and_nothing_else() {
+    let Some(place) = with_table() else { return };
+    let output = place.sh(&format!(
+        r#"{LISTING}
+        cd default; tar cf "$OUT/t.tar" --format=posix -C t .; cp -a t before
+        for i in 1 2 3; do echo "changed $i" > t/row$i/cf:a; chmod 640 t/row$i/cf:a; done; rm t/row4/cf:a; rm -r t/row5; echo stays > t/row6/cf:new
+        tar xpf "$OUT/t.tar" -C t; cat t/row6/cf:new; ls t/row1/.versions/cf:a | grep -vc del; rm t/row6/cf:new; touch -r before/row6 t/row6
+        diff <(contents before) <(contents t); diff <(listing before) <(listing t)
+        tar xpf "$OUT/t.tar" -C t --overwrite --exclude=.schema; diff <(contents before) <(contents t)
+        tar xpf "$OUT/t.tar" -C t --skip-old-files; tar df "$OUT/t.tar" --exclude=.schema -C t
+        "#
+    ));
+    assert_eq!(output, "stays\n3\n");
+    place.unmount();
+}
+
+#[test]
+fn cpio_both_ways() {
+    let Some(place) = with_table() else { return };
+    if !support::has_tool("cpio") {
+        return;
+    }
+    // cpio keeps whole seconds.
+    let output = place.sh(&format!(
+        r#"{LISTING} seconds() {{ listing "$1" | sed 's/\.[0-9]* / /'; }}
+        cd default; (cd t; find . -depth -print0 | cpio -o0 --quiet -H newc) > "$OUT/t.cpio"
+        mkdir "$OUT/plain" u; (cd "$OUT/plain"; cpio -idm --quiet < "$OUT/t.cpio"); diff -r t "$OUT/plain"
+        (cd u; cpio -idm --quiet < "$OUT/t.cpio"); diff <(contents t) <(contents u); diff <(seconds t) <(seconds u)
+        echo changed > u/row1/cf:a; (cd u; cpio -idmu --quiet < "$OUT/t.cpio"); diff <(contents t) <(contents u); diff <(seconds t) <(seconds u)
+        (cd t; find . -depth -print0 | cpio -pdm0 --quiet ../v); diff <(contents t) <(contents v); diff <(seconds t) <(seconds v)
+        "#
+    ));
+    assert_eq!(output, "");
+    place.unmount();
+}
+
+#[test]
+fn zip_and_unzip() {
+    let Some(place) = with_table() else { return };
+    if !support::has_tool("zip") || !support::has_tool("unzip") {
+        return;
+    }
+    let output = place.sh(&format!(
+        r#"{LISTING} seconds() {{ listing "$1" | sed 's/\.[0-9]* / /'; }}
+        cd default; (cd t; zip -qr "$OUT/t.zip" .); unzip -q "$OUT/t.zip" -d u
+        diff <(contents t) <(contents u); diff <(seconds t) <(seconds u)
+        echo changed > u/row1/cf:a; unzip -qo "$OUT/t.zip" -d u; diff <(contents t) <(contents u)
+        diff <(seconds t | grep ' f ') <(seconds u | grep ' f ') # unzip sets the times of directories that it makes, of no other
+        unzip -qn "$OUT/t.zip" -d u; unzip -qt "$OUT/t.zip"; (cd u; echo more >> row2/cf:a; zip -qur "$OUT/t.zip" .; zip -qd "$OUT/t.zip" row3/cf:a); unzip -p "$OUT/t.zip" row2/cf:a
+        "#
+    ));
+    assert!(output.starts_with("No errors detected"), "{output}");
+    assert!(output.ends_with("value 2\nmore\n"), "{output}");
+    place.unmount();
+}
+
+#[test]
+fn rsync_updates_in_place_appends_and_deletes() {
+    let Some(place) = with_table() else { return };
+    if !support::has_tool("rsync") {
+        return;
+    }
+    let output = place.sh(&format!(
+        r#"{LISTING}
+        cd default; rsync -aX t/ "$OUT/plain/"; rsync -aX "$OUT/plain/" u/; diff <(listing t) <(listing u)
+        # rsync compares whole seconds: each change has its own.
+        echo more >> "$OUT/plain/row1/cf:a"; rsync -a --append "$OUT/plain/" u/; cat u/row1/cf:a
+        seq 2000 > "$OUT/plain/row2/cf:a"; rsync -a --inplace "$OUT/plain/" u/; sed -i 500d "$OUT/plain/row2/cf:a"; rsync -a --inplace --no-whole-file "$OUT/plain/" u/
+        rm -r "$OUT/plain/row3" "$OUT/plain/row4/cf:a"; touch -d 2021-01-01 "$OUT"/plain/row*; rsync -a --delete "$OUT/plain/" u/; diff <(listing "$OUT/plain") <(listing u); diff <(contents "$OUT/plain") <(contents u)
+        echo mine >> u/row1/cf:a; rm u/row5/cf:a; touch -d 2022-01-01 u/row*; rsync -aX --delete --inplace u/ "$OUT/plain/"; diff <(listing "$OUT/plain") <(listing u); diff <(contents "$OUT/plain") <(contents u)
+        rsync -aXi u/ "$OUT/plain/"; rsync -aXi "$OUT/plain/" u/
+        "#
+    ));
+    assert_eq!(output, "value 1\nmore\n");
+    place.unmount();
+}

@@ -140,6 +140,9 @@ impl CellFs {
 
     fn create_magic(&self, caller: &Caller, place: &Place<'_>, name: &[u8], flags: i32) -> FsResult<(Entry, Opened)> {
         let (node, file) = self.magic.create(place, name, caller, flags)?;
+        if let Place::Table(table) = place {
+            self.state.note_schema_made(table.id());
+        }
         let entry = self.magic_entry(caller, node.clone(), Lifetime::None)?;
         let opened = self.open_magic(node, file);
         Ok((entry, opened))

@@ -43,7 +43,14 @@ pub fn is_scratch_name(name: &[u8]) -> bool {
         || name.len() > 2 && name.starts_with(b"#") && name.ends_with(b"#")
         || name.strip_prefix(b"sed").is_some_and(word)
         || name.strip_prefix(b"XX").is_some_and(word)
+        || name.strip_prefix(b"gawk.").is_some_and(word)
+        || name.strip_prefix(b"tmp").is_some_and(|rest| word(rest) || is_pythons(rest))
         || is_vim_probe(name)
+}
+
+/// What Python's `tempfile` puts after `tmp`: eight of its letters.
+fn is_pythons(bytes: &[u8]) -> bool {
+    bytes.len() == 8 && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_')
 }
 
 /// vim asks whether it can write a directory by making `4913`, then 123 more each time that name is taken.
@@ -266,6 +273,9 @@ mod tests {
             ".#cf:a",
             "sedAb12cd",
             "XX3b6DOM",
+            "gawk.iX2Gut",
+            "tmpVDUhNx",
+            "tmp2_x0q9_z",
             ".goutputstream-XYZ",
             ".fuse_hidden0001",
         ] {
@@ -286,6 +296,11 @@ mod tests {
             "04913",
             "sed12345",
             "XX3b6DO",
+            "gawk.iX2Gu",
+            "gawkiX2Gut",
+            "tmpVDUhN",
+            "tmpVDUhNxAb",
+            "tmp_DUhNx",
             "XXXb6DOMM",
             "sed1234567",
             "cf:a",

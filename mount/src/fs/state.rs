@@ -98,10 +98,13 @@ struct MadeTable {
     table: u64,
     pid: u32,
     until: Duration,
+    lookups: u32,
 }
 
 /// How long a new table's `.schema` stays unseen by the process that made it.
 const UNSEEN: Duration = Duration::from_secs(2);
+/// How many lookups of it are answered so: unzip asks four times before it opens what it has to make, which is the fifth.
+const UNSEEN_LOOKUPS: u32 = 5;
 
 /// The state of a mount.
 pub struct MountState {
@@ -174,22 +177,27 @@ impl MountState {
         self.root_changed_millis.store(self.now(), Ordering::Release);
     }
 
-    /// A process has made a table: `cp -a` opens the `.schema` that it then copies with O_EXCL.
+    /// A process has made a table: `cp -a` opens the `.schema` that it then copies with O_EXCL, unzip would ask whether to replace it.
     pub fn note_made(&self, table: u64, pid: u32) {
         let now = self.options.clock.monotonic();
         let mut made = self.made.lock();
         made.retain(|made| made.until > now);
-        made.push(MadeTable { table, pid, until: now + UNSEEN });
+        made.push(MadeTable { table, pid, until: now + UNSEEN, lookups: UNSEEN_LOOKUPS });
     }
 
-    /// True for the first lookup of a new table's `.schema` by the process (thread group) that made it.
+    /// True for the first lookups of a new table's `.schema` by the process (thread group) that made it.
     pub fn is_unseen(&self, table: u64, pid: u32) -> bool {
         let now = self.options.clock.monotonic();
         let mut made = self.made.lock();
-        let found = made
-            .iter()
-            .position(|made| made.table == table && made.until > now && super::cells::same_group(made.pid, pid));
-        found.map(|at| made.swap_remove(at)).is_some()
+        let mut of_this = made.iter_mut().filter(|made| made.table == table && made.until > now && made.lookups > 0);
+        let Some(found) = of_this.find(|made| super::cells::same_group(made.pid, pid)) else { return false };
+        found.lookups -= 1;
+        true
+    }
+
+    /// The `.schema` of a table has been written: from now on everybody sees it.
+    pub fn note_schema_made(&self, table: u64) {
+        self.made.lock().retain(|made| made.table != table);
     }
 
     /// Tells the kernel to forget something.

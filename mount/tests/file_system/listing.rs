@@ -129,3 +129,26 @@ fn listing_while_removing_ends_with_an_empty_directory() {
     assert_eq!(kernel.list("default/t").unwrap(), [".schema"]);
     kernel.rmdir("default/t").unwrap();
 }
+
+#[test]
+fn a_new_tables_schema_is_unseen_by_its_maker_until_it_writes_it() {
+    let mut kernel = Kernel::new().forgetful();
+    for table in ["default/t", "default/u", "default/v"] {
+        kernel.mkdir(table).unwrap();
+    }
+    assert_eq!(kernel.list("default/t").unwrap(), [".schema"], "listings have it all the same");
+    let maker = kernel.caller;
+    kernel.caller = kernel.process(1);
+    assert!(kernel.stat("default/t/.schema").is_ok(), "another process sees it");
+    kernel.caller = maker;
+    // stat, lstat, stat, lstat, open: what unzip asks about a file that it is to make.
+    for _ in 0..5 {
+        assert_eq!(kernel.stat("default/t/.schema").unwrap_err(), libc::ENOENT);
+    }
+    assert!(kernel.stat("default/t/.schema").is_ok());
+    let file = kernel.open("default/u/.schema", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL).unwrap();
+    kernel.close(file).unwrap();
+    assert!(kernel.stat("default/u/.schema").is_ok(), "once it is made");
+    kernel.clock.add(3000);
+    assert!(kernel.stat("default/v/.schema").is_ok(), "after two seconds");
+}
