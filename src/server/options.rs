@@ -51,7 +51,8 @@ impl Default for StoreOptions {
             cache_bytes: 128 << 20,
             wal: WalOptions::default(),
             sync_interval: Duration::from_secs(1),
-            max_log_segments: 16,
+            // As HBase reckons it: logs for twice what the memstores hold, at least 32.
+            max_log_segments: 32,
             compaction_threads: 1,
             background: BackgroundMode::Threads,
             point_in_time_recovery: false,

@@ -2,7 +2,7 @@
 
 use super::LogPosition;
 use super::buffer::Buffer;
-use super::format::{RECORD_HEADER_LEN, RecordHeader, RecordKind, SegmentHeader};
+use super::format::{RECORD_HEADER_LEN, RecordHeader, RecordKind, SegmentHeader, VERSION};
 use super::recovery::RecoveredLog;
 use super::segment::{OldSegment, Segment};
 use crate::error::{Error, Result};
@@ -99,21 +99,16 @@ impl Core {
         payload_crc: u32,
         record: &mut Buffer,
     ) -> LogPosition {
-        let (number, offset) = match &self.segment {
-            Some(segment) => (segment.number, segment.offset(self.appended)),
-            None => (0, 0),
-        };
         let header = RecordHeader {
             payload_crc,
             // Checked when the payload was encoded.
             length: (record.len() - RECORD_HEADER_LEN) as u32,
             kind,
-            segment: number,
             synced: self.synced,
             sequence_id,
         };
-        if let Some(blank) = record.chunk_mut::<RECORD_HEADER_LEN>(0) {
-            *blank = header.encode(offset);
+        if let (Some(segment), Some(blank)) = (&self.segment, record.chunk_mut::<RECORD_HEADER_LEN>(0)) {
+            *blank = header.encode(segment.place(), segment.offset(self.appended));
         }
         self.buffer.append(record);
         let start = self.appended;
@@ -130,8 +125,8 @@ impl Core {
         let index = usize::try_from(index).ok();
         let header = index.and_then(|index| self.buffer.chunk_mut::<RECORD_HEADER_LEN>(index));
         let Some(blank) = header else { return false };
-        let Some(header) = RecordHeader::decode(blank.as_slice(), segment.number, offset) else { return false };
-        *blank = RecordHeader { kind: RecordKind::Cancelled, ..header }.encode(offset);
+        let Some(header) = RecordHeader::decode(blank.as_slice(), segment.place(), offset) else { return false };
+        *blank = RecordHeader { kind: RecordKind::Cancelled, ..header }.encode(segment.place(), offset);
         true
     }
 
@@ -170,6 +165,7 @@ impl Core {
 
     pub(super) fn next_segment_header(&self) -> SegmentHeader {
         SegmentHeader {
+            version: VERSION,
             segment: self.last_segment + 1,
             base: self.appended,
             synced: self.synced,

@@ -29,6 +29,11 @@ use segment::OldSegment;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A segment begun by a record of so many bytes expects more of the kind...
+const LARGE_RECORD_BYTES: usize = 1 << 20;
+/// ...and is so many times larger.
+const LARGE_SEGMENT_FACTOR: u64 = 4;
+
 /// Changes of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalEdit {
@@ -41,7 +46,7 @@ pub struct WalEdit {
 /// Sizes of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct WalOptions {
-    /// Bytes reserved for a segment; a larger record gets a segment of its own size.
+    /// Bytes reserved for a segment. One that begins with a large record gets four times as much, a still larger record a segment of its own size.
     pub segment_bytes: u64,
     /// Bytes gathered before an append hands them to the operating system by itself; also what one write carries at most, a larger
     /// record apart.
@@ -50,7 +55,7 @@ pub struct WalOptions {
 
 impl Default for WalOptions {
     fn default() -> Self {
-        WalOptions { segment_bytes: 64 << 20, buffer_bytes: 1 << 20 }
+        WalOptions { segment_bytes: 16 << 20, buffer_bytes: 1 << 20 }
     }
 }
 
@@ -399,7 +404,9 @@ impl Wal {
         let appended = core.appended;
         self.write_until(core, appended)?;
         let header = core.next_segment_header();
-        let bytes = self.options.segment_bytes;
+        // A segment takes two syncs to make: large records shall not need one each.
+        let factor = if length >= LARGE_RECORD_BYTES { LARGE_SEGMENT_FACTOR } else { 1 };
+        let bytes = self.options.segment_bytes.saturating_mul(factor);
         let made = MutexGuard::unlocked(core, || {
             segment::make(self.vfs.as_ref(), &self.directory, &header, bytes, length as u64)
         });

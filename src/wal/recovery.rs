@@ -9,7 +9,7 @@
 
 use super::WalEdit;
 use super::format::{
-    self, BadSegmentHeader, RECORD_HEADER_LEN, RecordHeader, RecordKind, SEGMENT_HEADER_LEN, SegmentHeader,
+    self, BadSegmentHeader, Place, RecordHeader, RecordKind, SEGMENT_HEADER_LEN, SegmentHeader, VERSION, VERSION_1,
 };
 use super::segment::{self, OldSegment};
 use crate::error::{Error, Result};
@@ -103,7 +103,7 @@ pub fn recover(
 /// The end of the log so far.
 struct End {
     file: Arc<dyn File>,
-    segment: u64,
+    place: Place,
     offset: u64,
     position: u64,
 }
@@ -130,7 +130,7 @@ impl Recovery {
         }
         let Some(header) = header else {
             // A header is durable before the first record is written, so without a record behind it this segment was never used.
-            if let Some(offset) = find_record(file.as_ref(), number, 0, |_| true)? {
+            if let Some(offset) = find_any_record(file.as_ref(), number)? {
                 let what = format!("the header of a log segment is damaged, for a record stands at byte {offset}");
                 self.stop(Error::corruption(file.path(), 0, what))?;
             } else if self.end.is_none() && !is_last {
@@ -142,17 +142,18 @@ impl Recovery {
         };
         if self.end.as_ref().is_some_and(|end| end.position != header.base) {
             // Without a record it may be what a roll left that failed and could not clean up: its absence would make no hole.
-            if find_record(file.as_ref(), number, SEGMENT_HEADER_LEN as u64, |_| true)?.is_some() {
+            if find_record(file.as_ref(), header.place(), SEGMENT_HEADER_LEN as u64, |_| true)?.is_some() {
                 self.check_tail()?;
                 self.stopped = true;
             }
             return self.drop_segment(file.as_ref(), number, Some(&header));
         }
         self.log.last_sequence_id = self.log.last_sequence_id.max(header.next_sequence_id.saturating_sub(1));
-        let offset = self.replay(&file, number, sink)?;
-        let position = header.base + (offset - SEGMENT_HEADER_LEN as u64);
+        let place = header.place();
+        let offset = self.replay(&file, place, sink)?;
+        let position = place.position(offset);
         self.log.segments.push(OldSegment { number, last_sequence_id: self.log.last_sequence_id });
-        self.end = Some(End { file, segment: number, offset, position });
+        self.end = Some(End { file, place, offset, position });
         Ok(())
     }
 
@@ -160,13 +161,13 @@ impl Recovery {
     fn replay(
         &mut self,
         file: &Arc<dyn File>,
-        number: u64,
+        place: Place,
         sink: &mut impl FnMut(WalRecord) -> Result<()>,
     ) -> Result<u64> {
         let mut reader = SegmentReader::new(file.clone(), SEGMENT_HEADER_LEN as u64)?;
         loop {
             let offset = reader.offset();
-            let Some((header, payload)) = reader.next_record(number)? else { return Ok(offset) };
+            let Some((header, payload)) = reader.next_record(place)? else { return Ok(offset) };
             let last = &mut self.log.last_sequence_id;
             if header.kind != RecordKind::Mark {
                 if header.sequence_id <= *last {
@@ -176,21 +177,25 @@ impl Recovery {
                 *last = header.sequence_id;
             }
             if header.kind == RecordKind::Edits {
-                let edits = format::decode_payload(&payload, header.sequence_id);
+                let edits = format::decode_payload(&payload, place.version, header.sequence_id);
                 let edits = edits.map_err(|what| Error::corruption(file.path(), offset, what))?;
                 sink(WalRecord { sequence_id: header.sequence_id, edits })?;
             }
         }
     }
 
-    /// A segment behind the end of the log: damage if anything in it claims that more had been durable.
+    /// A segment behind the end of the log: damage if anything in it claims that more had been durable, or if it has lost the header without which
+    /// its claims cannot be read.
     fn drop_segment(&mut self, file: &dyn File, number: u64, header: Option<&SegmentHeader>) -> Result<()> {
         self.log.discard.push(number);
         let Some(end) = &self.end else { return Ok(()) };
         let claims = |synced: u64| synced > end.position;
         let proof = match header {
             Some(header) if claims(header.synced) => Some(0),
-            _ => find_record(file, number, SEGMENT_HEADER_LEN as u64, |header| claims(header.synced))?,
+            Some(header) => {
+                find_record(file, header.place(), SEGMENT_HEADER_LEN as u64, |record| claims(record.synced))?
+            }
+            None => find_any_record(file, number)?,
         };
         match proof {
             Some(offset) => {
@@ -208,7 +213,7 @@ impl Recovery {
     /// Looks behind the end of the log in its last segment.
     fn check_tail(&mut self) -> Result<()> {
         let Some(end) = &self.end else { return Ok(()) };
-        let proof = find_record(end.file.as_ref(), end.segment, end.offset + 1, |header| header.synced > end.position)?;
+        let proof = find_record(end.file.as_ref(), end.place, end.offset + 1, |header| header.synced > end.position)?;
         if let Some(offset) = proof {
             let what = format!("a log record is damaged: the one at byte {offset} says that it was durable");
             let damage = Error::corruption(end.file.path(), end.offset, what);
@@ -259,7 +264,7 @@ fn read_segment_header(file: &dyn File, number: u64) -> Result<Option<SegmentHea
         Ok(header) => Ok(Some(header)),
         Err(BadSegmentHeader::Damaged) => Ok(None),
         Err(BadSegmentHeader::Version(version)) => {
-            let what = format!("log format version {version} (this build knows {})", format::VERSION);
+            let what = format!("log format version {version} (this build knows {VERSION_1} and {VERSION})");
             Err(Error::Unsupported { file: file.path().to_path_buf(), what })
         }
     }
@@ -307,19 +312,20 @@ impl SegmentReader {
     }
 
     /// The record at the offset, or `None` (the offset stays) where none is whole.
-    fn next_record(&mut self, number: u64) -> Result<Option<(RecordHeader, Bytes)>> {
-        self.fill(RECORD_HEADER_LEN)?;
-        let Some(header) = RecordHeader::decode(self.unused(), number, self.offset) else { return Ok(None) };
-        let start = self.offset + RECORD_HEADER_LEN as u64;
+    fn next_record(&mut self, place: Place) -> Result<Option<(RecordHeader, Bytes)>> {
+        let header_len = place.record_header_len();
+        self.fill(header_len)?;
+        let Some(header) = RecordHeader::decode(self.unused(), place, self.offset) else { return Ok(None) };
+        let start = self.offset + header_len as u64;
         // A length is believed only within the file: nothing larger is ever allocated.
         if u64::from(header.length) > self.len.saturating_sub(start) {
             return Ok(None);
         }
         let length = header.length as usize;
-        let whole = RECORD_HEADER_LEN + length;
+        let whole = header_len + length;
         let payload = if whole <= READ_CHUNK {
             self.fill(whole)?;
-            let Some(payload) = self.unused().get(RECORD_HEADER_LEN..whole) else { return Ok(None) };
+            let Some(payload) = self.unused().get(header_len..whole) else { return Ok(None) };
             Bytes::copy_from_slice(payload)
         } else {
             let mut payload = vec![0; length];
@@ -341,9 +347,16 @@ impl SegmentReader {
 }
 
 /// The offset of the first header at or behind `from` that `wanted` accepts, at whatever byte it stands. The checksum of a header binds it to its
-/// segment and offset, so chance and copies in values do not matter.
-fn find_record(file: &dyn File, number: u64, from: u64, wanted: impl Fn(&RecordHeader) -> bool) -> Result<Option<u64>> {
-    let mut chunk = vec![0u8; READ_CHUNK + RECORD_HEADER_LEN];
+/// segment and offset, so copies in values do not matter, nor does chance: a header is believed only if its payload fits the file.
+fn find_record(
+    file: &dyn File,
+    place: Place,
+    from: u64,
+    wanted: impl Fn(&RecordHeader) -> bool,
+) -> Result<Option<u64>> {
+    let header_len = place.record_header_len();
+    let len = file.len()?;
+    let mut chunk = vec![0u8; READ_CHUNK + header_len];
     let mut at = from;
     loop {
         let read = file.read_at(&mut chunk, at)?;
@@ -351,13 +364,14 @@ fn find_record(file: &dyn File, number: u64, from: u64, wanted: impl Fn(&RecordH
         for start in (0..read).step_by(ZEROES.len()) {
             let block = bytes.get(start..).unwrap_or(&[]);
             // The headers that begin in a block may reach into the next one.
-            let block = block.get(..ZEROES.len() + RECORD_HEADER_LEN - 1).unwrap_or(block);
+            let block = block.get(..ZEROES.len() + header_len - 1).unwrap_or(block);
             if is_zero(block) {
                 continue;
             }
-            for (index, window) in block.windows(RECORD_HEADER_LEN).enumerate() {
+            for (index, window) in block.windows(header_len).enumerate() {
                 let offset = at + (start + index) as u64;
-                if RecordHeader::decode(window, number, offset).is_some_and(|header| wanted(&header)) {
+                let fits = |header: &RecordHeader| offset + header_len as u64 + u64::from(header.length) <= len;
+                if RecordHeader::decode(window, place, offset).is_some_and(|header| fits(&header) && wanted(&header)) {
                     return Ok(Some(offset));
                 }
             }
@@ -367,6 +381,18 @@ fn find_record(file: &dyn File, number: u64, from: u64, wanted: impl Fn(&RecordH
         }
         at += READ_CHUNK as u64;
     }
+}
+
+/// The offset of a record of any version, in a segment whose header is lost.
+fn find_any_record(file: &dyn File, number: u64) -> Result<Option<u64>> {
+    for version in [VERSION, VERSION_1] {
+        // Where the segment begins in the log matters only to what a record claims.
+        let place = Place { version, segment: number, base: 0 };
+        if let Some(offset) = find_record(file, place, 0, |_| true)? {
+            return Ok(Some(offset));
+        }
+    }
+    Ok(None)
 }
 
 /// True if anything but zeroes, which were reserved in advance, stands behind `from`.

@@ -1,7 +1,7 @@
 //! Segments: the files of a log.
 
 use super::buffer::Buffer;
-use super::format::{SEGMENT_HEADER_LEN, SegmentHeader};
+use super::format::{Place, SEGMENT_HEADER_LEN, SegmentHeader, VERSION};
 use crate::error::{Error, Result};
 use crate::vfs::{File, Vfs};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,11 @@ impl Segment {
     /// Where in the file a position of the log is.
     pub(super) fn offset(&self, position: u64) -> u64 {
         SEGMENT_HEADER_LEN as u64 + position.saturating_sub(self.base)
+    }
+
+    /// What its records' headers leave out.
+    pub(super) fn place(&self) -> Place {
+        Place { version: VERSION, segment: self.number, base: self.base }
     }
 
     /// Hands a buffer to the operating system: one write, but for large cells.

@@ -2,6 +2,7 @@ mod crash;
 mod damage;
 mod group;
 mod payload;
+mod version_1;
 
 use super::*;
 use crate::cell::{CellType, Tag, encode_tags};

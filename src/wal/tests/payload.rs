@@ -1,4 +1,5 @@
 use super::*;
+use crate::wal::format::{Place, RecordHeader, VERSION, VERSION_1};
 use proptest::prelude::*;
 
 fn any_cell() -> impl Strategy<Value = Cell> {
@@ -36,10 +37,10 @@ proptest! {
     #[test]
     fn payloads_round_trip(edits in any_edits(), sequence_id in any::<u64>()) {
         let payload = Bytes::from(payload_of(&edits));
-        let decoded = format::decode_payload(&payload, sequence_id).unwrap();
+        let decoded = format::decode_payload(&payload, VERSION, sequence_id).unwrap();
         prop_assert_eq!(decoded, expected(sequence_id, edits).edits);
         for len in 0..payload.len() {
-            prop_assert!(format::decode_payload(&payload.slice(..len), 1).is_err());
+            prop_assert!(format::decode_payload(&payload.slice(..len), VERSION, 1).is_err());
         }
     }
 
@@ -50,17 +51,29 @@ proptest! {
         let at = at % payload.len();
         payload[at] = byte;
         // Whatever comes out, it is an answer; claimed counts of billions allocate nothing.
-        let _ = format::decode_payload(&payload.into(), 1);
+        let payload = Bytes::from(payload);
+        for version in [VERSION, VERSION_1] {
+            let _ = format::decode_payload(&payload, version, 1);
+        }
     }
 
     #[test]
-    fn headers_are_bound_to_their_place(synced in any::<u64>(), sequence_id in any::<u64>(), segment in any::<u64>(), offset in any::<u32>()) {
-        use crate::wal::format::RecordHeader;
+    fn headers_are_bound_to_their_place(unsynced in any::<u32>(), sequence_id in any::<u64>(), segment in any::<u64>(), offset in any::<u32>()) {
         let offset = u64::from(offset);
-        let header = RecordHeader { payload_crc: 1, length: 2, kind: RecordKind::Edits, segment, synced, sequence_id };
-        let bytes = header.encode(offset);
-        prop_assert_eq!(RecordHeader::decode(&bytes, segment, offset), Some(header));
-        prop_assert_eq!(RecordHeader::decode(&bytes, segment, offset + 1), None);
-        prop_assert_eq!(RecordHeader::decode(&bytes, segment.wrapping_add(1), offset), None);
+        let place = Place { version: VERSION, segment, base: 1 << 33 };
+        let synced = place.position(offset) - u64::from(unsynced.min(u32::MAX - 1));
+        let header = RecordHeader { payload_crc: 1, length: 2, kind: RecordKind::Edits, synced, sequence_id };
+        let bytes = header.encode(place, offset);
+        prop_assert_eq!(RecordHeader::decode(&bytes, place, offset), Some(header));
+        prop_assert_eq!(RecordHeader::decode(&bytes, place, offset + 1), None);
+        prop_assert_eq!(RecordHeader::decode(&bytes, Place { segment: segment.wrapping_add(1), ..place }, offset), None);
     }
+}
+
+#[test]
+fn a_sync_too_long_ago_is_not_claimed() {
+    let place = Place { version: VERSION, segment: 1, base: 1 << 40 };
+    let header = RecordHeader { payload_crc: 1, length: 2, kind: RecordKind::Edits, synced: 77, sequence_id: 1 };
+    let decoded = RecordHeader::decode(&header.encode(place, 48), place, 48);
+    assert_eq!(decoded, Some(RecordHeader { synced: 0, ..header }));
 }
