@@ -57,6 +57,28 @@ fn random_crashes_keep_sectors_apart() {
     assert!(kinds.iter().all(|count| *count > 0), "old, torn and new sectors: {kinds:?}");
 }
 
+/// A kernel writes whole pages back, in any order, and memory may be stored to meanwhile.
+#[test]
+fn random_crashes_keep_whole_pages_of_some_files_and_tear_bytewise() {
+    let vfs = SimVfs::new();
+    let file = vfs.create_new(at("f")).unwrap();
+    file.write_all_at(&[1; 64 << 10], 0).unwrap();
+    file.sync_data().unwrap();
+    vfs.sync_directory(at("/")).unwrap();
+    file.write_all_at(&[2; 64 << 10], 0).unwrap();
+    let (mut paged, mut mixed) = (0, 0);
+    for seed in 0..60 {
+        let bytes = content(&vfs.crash(Keep::Random(seed)), "f");
+        let new = |part: &[u8]| part.iter().filter(|byte| **byte == 2).count();
+        let kept: Vec<bool> = bytes.chunks(512).map(|sector| new(sector) > 0).collect();
+        paged += usize::from(kept.chunks(8).all(|page| page.iter().all(|sector| *sector == page[0])));
+        let torn = bytes.chunks(512).filter(|sector| !sector.starts_with(&vec![2; new(sector)]));
+        mixed += torn.count();
+    }
+    assert!((15..=45).contains(&paged), "{paged}");
+    assert!(mixed > 0);
+}
+
 #[test]
 fn a_failed_sync_drops_what_it_should_have_kept() {
     let vfs = SimVfs::new();

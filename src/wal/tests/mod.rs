@@ -111,6 +111,21 @@ fn records_may_be_larger_than_segments_and_chunks() {
 }
 
 #[test]
+fn large_records_share_a_larger_segment() {
+    let (vfs, wal) = simulated(1 << 20);
+    for number in 0..3 {
+        put(&wal, number, 1 << 20, Durability::SyncWal).unwrap();
+    }
+    assert_eq!(wal.segment_count(), 1);
+    put(&wal, 3, 1 << 20, Durability::SyncWal).unwrap();
+    assert_eq!(wal.segment_count(), 2);
+    let lengths: Vec<u64> = vfs.list(Path::new("w")).unwrap().into_iter().map(|entry| entry.len).collect();
+    // What the first one had left is given back.
+    assert!(lengths[0] <= 4 << 20 && lengths[1] == 4 << 20, "{lengths:?}");
+    assert_eq!(records(&vfs, Path::new("w")).unwrap().0.len(), 4);
+}
+
+#[test]
 fn async_appends_stay_in_memory_until_the_buffer_is_full() {
     let (vfs, wal) = simulated(1 << 20);
     let first = vfs.operations();
