@@ -12,7 +12,7 @@
 //! ```
 
 use super::checksum::{ChecksumType, append_checksums, checksums_len, verify_checksums};
-use super::codec::{self, Compressor};
+use super::codec;
 use super::input::{Damage, Input, Parsed};
 use crate::schema::Compression;
 use bytes::{BufMut, Bytes};
@@ -163,35 +163,30 @@ impl Block {
     }
 }
 
-/// What [`append_block`] needs beside the payload.
-pub(crate) struct BlockForm<'a> {
-    pub compressor: &'a mut Compressor,
-    pub checksum: ChecksumType,
-}
-
-/// Appends a block to `out`; returns its length on disk.
+/// Appends a block to `out` whose payload, compressed, is `stored`; returns its length on disk.
 pub(crate) fn append_block(
     out: &mut Vec<u8>,
     kind: BlockType,
-    payload: &[u8],
+    stored: &[u8],
+    uncompressed_len: usize,
     previous: i64,
-    form: BlockForm<'_>,
-) -> std::io::Result<usize> {
+    checksum: ChecksumType,
+) -> usize {
     let start = out.len();
     out.put_slice(kind.entry().0);
     out.put_bytes(0, 4);
-    out.put_u32(payload.len() as u32);
+    out.put_u32(uncompressed_len as u32);
     out.put_i64(previous);
-    out.put_u8(form.checksum.code());
+    out.put_u8(checksum.code());
     out.put_u32(BYTES_PER_CHECKSUM as u32);
     out.put_bytes(0, 4);
-    form.compressor.append(payload, out)?;
+    out.extend_from_slice(stored);
     let data_len = out.len() - start;
     let sums_len = checksums_len(data_len, BYTES_PER_CHECKSUM);
     patch(out, start + 8, (data_len - BLOCK_HEADER_LEN + sums_len) as u32);
     patch(out, start + 29, data_len as u32);
-    append_checksums(out, start, form.checksum, BYTES_PER_CHECKSUM);
-    Ok(out.len() - start)
+    append_checksums(out, start, checksum, BYTES_PER_CHECKSUM);
+    out.len() - start
 }
 
 fn patch(out: &mut [u8], at: usize, value: u32) {
@@ -207,9 +202,9 @@ mod tests {
     fn block(codec: Compression, checksum: ChecksumType) -> Vec<u8> {
         let mut out = Vec::new();
         let payload: Vec<u8> = (0..40_000u32).map(|i| (i / 100) as u8).collect();
-        let mut compressor = Compressor::new(codec).unwrap();
-        let form = BlockForm { compressor: &mut compressor, checksum };
-        let len = append_block(&mut out, BlockType::Data, &payload, 77, form).unwrap();
+        let mut stored = Vec::new();
+        codec::Compressor::new(codec).unwrap().append(&payload, &mut stored).unwrap();
+        let len = append_block(&mut out, BlockType::Data, &stored, payload.len(), 77, checksum);
         assert_eq!(len, out.len());
         out
     }

@@ -34,7 +34,11 @@ impl BloomWriter {
         }
     }
 
-    pub(crate) fn add(&mut self, cell: &Cell) {
+    /// Adds a cell; `same_row` if its row is that of the cell before, which was added too.
+    pub(crate) fn add(&mut self, cell: &Cell, same_row: bool) {
+        if same_row && self.kind != BloomType::RowCol {
+            return;
+        }
         match self.kind {
             BloomType::RowCol => row_column_key(cell.row(), cell.qualifier(), &mut self.key),
             BloomType::RowPrefixFixedLength(length) => {
@@ -42,9 +46,6 @@ impl BloomWriter {
                 self.key.extend_from_slice(cell.row().get(..length as usize).unwrap_or(cell.row()));
             }
             BloomType::Row | BloomType::None => {
-                if self.last_key.as_deref() == Some(cell.row()) {
-                    return;
-                }
                 self.key.clear();
                 self.key.extend_from_slice(cell.row());
             }
@@ -58,6 +59,11 @@ impl BloomWriter {
         self.chunk.get_or_insert_with(|| BloomChunk::new(self.parameters, &self.key)).add(&self.key);
         self.totals.keys += 1;
         std::mem::swap(self.last_key.get_or_insert_default(), &mut self.key);
+    }
+
+    /// True if a chunk is to be written as an inline block.
+    pub(crate) fn chunk_is_due(&self) -> bool {
+        !self.full.is_empty()
     }
 
     /// The next chunk to be written as an inline block; with `closing`, the unfinished one too.

@@ -110,6 +110,12 @@ impl BlockCache {
         }
     }
 
+    /// True if the block is there; it does not count as a use.
+    pub(crate) fn has(&self, file_id: u64, offset: u64) -> bool {
+        let key = (file_id, offset);
+        self.blocks.contains_key(&key) || self.balanced.load(Ordering::Relaxed) && self.memory.contains_key(&key)
+    }
+
     pub(crate) fn get(&self, file_id: u64, offset: u64) -> Option<CachedBlock> {
         let key = (file_id, offset);
         match self.blocks.get(&key) {

@@ -62,7 +62,6 @@ pub(crate) struct CellFacts {
     biggest: Option<Cell>,
     biggest_len: u64,
     first: Option<Cell>,
-    last: Option<Cell>,
 }
 
 impl CellFacts {
@@ -97,13 +96,13 @@ impl CellFacts {
         if self.first.is_none() {
             self.first = Some(cell.clone());
         }
-        self.last = Some(cell.clone());
     }
 
     pub(crate) fn file_info(
         &self,
         options: &HFileWriterOptions,
         store: &StoreFileInfo,
+        last: Option<&Cell>,
         bloom_key: Option<&[u8]>,
     ) -> FileInfo {
         let mut info = FileInfo::default();
@@ -111,7 +110,7 @@ impl CellFacts {
         info.set(key::AVG_KEY_LEN, average(self.key_bytes));
         info.set(key::AVG_VALUE_LEN, average(self.value_bytes));
         info.set(key::CREATE_TIME, options.created.to_be_bytes());
-        if let Some(last) = &self.last {
+        if let Some(last) = last {
             info.set(key::LAST_KEY, last.key());
         }
         if let Some(biggest) = &self.biggest {
@@ -172,6 +171,7 @@ impl CellFacts {
         data_blocks: u64,
         index_bytes: u64,
         bloom_bytes: u64,
+        last: Option<&Cell>,
     ) -> HFileSummary {
         let row = |cell: &Cell| Bytes::copy_from_slice(cell.row());
         HFileSummary {
@@ -181,7 +181,7 @@ impl CellFacts {
             key_bytes: self.key_bytes,
             value_bytes: self.value_bytes,
             time_range: self.time_range,
-            rows: self.first.as_ref().zip(self.last.as_ref()).map(|(first, last)| (row(first), row(last))),
+            rows: self.first.as_ref().zip(last).map(|(first, last)| (row(first), row(last))),
             max_cell_sequence_id: self.max_sequence_id,
             data_blocks,
             index_bytes,

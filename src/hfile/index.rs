@@ -168,6 +168,13 @@ impl IndexChunk {
         self.sub_entries.push(blocks_so_far);
     }
 
+    /// Says where the block of an entry is that was added without knowing.
+    pub(crate) fn locate(&mut self, at: usize, pointer: BlockPointer) {
+        if let Some(entry) = self.entries.get_mut(at) {
+            entry.0 = pointer;
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -15,6 +15,8 @@ pub(crate) struct IndexWriter {
     entries_min: usize,
     blocks: u64,
     leaf: IndexChunk,
+    /// The last so many entries of the leaf do not know yet where their blocks are.
+    unplaced: usize,
     leaves: IndexChunk,
     /// Bytes of all index blocks.
     pub uncompressed_len: u64,
@@ -27,25 +29,33 @@ impl IndexWriter {
             entries_min: entries_min.max(1),
             blocks: 0,
             leaf: IndexChunk::default(),
+            unplaced: 0,
             leaves: IndexChunk::default(),
             uncompressed_len: 0,
         }
     }
 
-    /// Notes a data block.
-    pub(crate) fn add(&mut self, key: &[u8], pointer: BlockPointer) {
-        self.leaf.add(key, pointer);
+    /// Notes a data block; [`IndexWriter::placed`] says where it is.
+    pub(crate) fn add(&mut self, key: &[u8]) {
+        self.leaf.add(key, BlockPointer { offset: 0, len: 0 });
+        self.unplaced += 1;
         self.blocks += 1;
     }
 
-    /// The next leaf to be written as an inline block: its payload and its first key.
+    /// Notes where the oldest data block is whose place was not known.
+    pub(crate) fn placed(&mut self, pointer: BlockPointer) {
+        self.leaf.locate(self.leaf.len() - self.unplaced, pointer);
+        self.unplaced -= 1;
+    }
+
+    /// True if a leaf is to be written as an inline block.
+    pub(crate) fn leaf_is_due(&self, closing: bool) -> bool {
+        if closing { self.leaves.len() > 0 && self.leaf.len() > 0 } else { self.leaf.non_root_len() >= self.chunk_len }
+    }
+
+    /// The next leaf to be written as an inline block: its payload and its first key. All its blocks have been placed.
     pub(crate) fn next_leaf(&mut self, closing: bool) -> Option<(Vec<u8>, Vec<u8>)> {
-        let due = if closing {
-            self.leaves.len() > 0 && self.leaf.len() > 0
-        } else {
-            self.leaf.non_root_len() >= self.chunk_len
-        };
-        if !due {
+        if !self.leaf_is_due(closing) {
             return None;
         }
         let leaf = std::mem::take(&mut self.leaf);

@@ -95,10 +95,15 @@ impl<'a> Input<'a> {
         }
         let negative = first < -120;
         let count = if negative { -120 - i32::from(first) } else { -112 - i32::from(first) };
-        let mut value = 0i64;
-        for byte in self.take(count as usize)? {
-            value = (value << 8) | i64::from(*byte);
-        }
+        // Mostly there are eight bytes to be taken at once.
+        let value = match (self.rest.first_chunk::<8>(), count as usize) {
+            (Some(eight), count @ 1..=8) => {
+                let value = u64::from_be_bytes(*eight) >> (64 - 8 * count);
+                self.rest = self.rest.get(count..).unwrap_or(&[]);
+                value as i64
+            }
+            (_, count) => self.take(count)?.iter().fold(0i64, |value, byte| (value << 8) | i64::from(*byte)),
+        };
         Ok(if negative { !value } else { value })
     }
 
@@ -129,8 +134,11 @@ pub(crate) fn put_vlong(out: &mut Vec<u8>, value: i64) -> usize {
     }
     let (magnitude, base) = if value < 0 { (!value, -120i8) } else { (value, -112i8) };
     let count = 8 - magnitude.leading_zeros() as usize / 8;
+    // All nine bytes at once; those that are too many are cut off again.
+    let len = out.len();
     out.put_i8(base - count as i8);
-    out.extend(magnitude.to_be_bytes().iter().skip(8 - count));
+    out.put_i64(magnitude << (64 - 8 * count));
+    out.truncate(len + 1 + count);
     1 + count
 }
 

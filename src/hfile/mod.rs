@@ -4,6 +4,7 @@
 //! [`HFileScanner`]s; decoded blocks are kept in a [`BlockCache`]. Nothing found in a file is trusted: lengths are held against the file's
 //! size, checksums are verified, every cell is checked, and damage is [`crate::Error::Corruption`] with its place.
 
+mod ahead;
 mod block;
 mod bloom;
 mod bloom_writer;
@@ -19,6 +20,8 @@ mod index;
 mod index_writer;
 mod info;
 mod input;
+mod last_cell;
+mod output;
 mod prefetch;
 mod reader;
 mod row_prefix;
@@ -26,6 +29,7 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 mod trailer;
+mod upcoming;
 mod verify;
 mod write_through;
 mod writer;

@@ -5,16 +5,16 @@ use super::bloom::{BloomMeta, chunk_contains, row_column_key};
 use super::cache::{BlockCache, CachedBlock};
 use super::codec::codec_from_ordinal;
 use super::data_block::{CellLayout, DataBlock};
-use super::encoding;
 use super::file_info::{FileInfo, key};
 use super::index::{BlockPointer, IndexBlock, MidKey, parse_mid_key};
 use super::info::{HFileCounters, HFileInfo, bloom_of, encoding_of};
 use super::input::{Damage, Parsed};
 use super::scanner::{HFileScanner, ReadAhead, ReadOptions};
 use super::trailer::{FileTrailer, ParsedTrailer, TRAILER_LEN, parse_trailer};
+use super::write_through::DataForm;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
-use crate::schema::{BloomType, Compression, DataBlockEncoding};
+use crate::schema::{BloomType, Compression};
 use crate::vfs::File;
 use bytes::Bytes;
 use std::path::Path;
@@ -342,8 +342,12 @@ impl HFileReader {
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Arc<DataBlock>> {
         let keep = keep && self.cache.is_some();
-        let block = self.read_block(pointer, ahead)?;
-        let mut cells = self.decode_cells(&block).map_err(|damage| self.damaged(damage, pointer))?;
+        let mut ahead = ahead;
+        let mut cells = match ahead.as_mut().and_then(|ahead| ahead.decoded(pointer)) {
+            Some(decoded) => decoded,
+            None => self.data_form().cells(&self.read_block(pointer, ahead)?),
+        }
+        .map_err(|damage| self.damaged(damage, pointer))?;
         if keep && self.info.compression == Compression::None {
             cells = cells.into_compact();
         }
@@ -354,14 +358,22 @@ impl HFileReader {
         Ok(cells)
     }
 
-    pub(super) fn decode_cells(&self, block: &Block) -> Parsed<DataBlock> {
-        if self.info.encoding == DataBlockEncoding::None {
-            block.expect(BlockType::Data)?;
-            return DataBlock::from_plain(block.payload.clone(), self.layout);
+    /// How data blocks become cells.
+    pub(super) fn data_form(&self) -> DataForm {
+        DataForm {
+            compression: self.info.compression,
+            encoding: self.info.encoding,
+            layout: self.layout,
+            tags_compressed: self.tags_compressed,
         }
-        block.expect(BlockType::EncodedData)?;
-        let plain = encoding::decode(&block.payload, self.info.encoding, self.layout, self.tags_compressed)?;
-        DataBlock::from_plain(plain, self.layout)
+    }
+
+    /// Begins to decode those of the next data blocks of `leaf`, behind entry `at`, that a sequential scan has read in advance.
+    pub(super) fn decode_ahead(&self, leaf: &IndexBlock, at: usize, ahead: &mut ReadAhead) {
+        let next = (at + 1..leaf.len()).map_while(|entry| leaf.pointer(entry));
+        let in_cache =
+            |pointer: BlockPointer| self.cache.as_ref().is_some_and(|cache| cache.has(self.file_id, pointer.offset));
+        ahead.decode(next.filter(|pointer| !in_cache(*pointer)), self.data_form());
     }
 
     /// The verified block at `pointer`, which may be a claim of a damaged index: it is held against the file's size first.

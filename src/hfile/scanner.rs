@@ -3,9 +3,13 @@
 use super::block::BlockType;
 use super::data_block::DataBlock;
 use super::index::{BlockPointer, IndexBlock};
+use super::input::Parsed;
 use super::reader::HFileReader;
+use super::upcoming::Upcoming;
+use super::write_through::DataForm;
 use crate::cell::{Cell, CellScanner, compare_flat_keys};
 use crate::error::Result;
+use crate::schema::Compression;
 use crate::vfs::File;
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -45,7 +49,7 @@ const WINDOW_MIN: usize = 64 * 1024;
 const WINDOW_MAX: usize = 1024 * 1024;
 
 /// What a sequential scan has read in advance. The window doubles while blocks follow one another.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ReadAhead {
     bytes: Bytes,
     start: u64,
@@ -53,6 +57,7 @@ pub(super) struct ReadAhead {
     expected: u64,
     window: usize,
     drop_behind: bool,
+    upcoming: Upcoming,
 }
 
 impl ReadAhead {
@@ -61,10 +66,8 @@ impl ReadAhead {
         // Inline blocks of index and blooms lie between data blocks: a small gap is still sequential.
         let sequential = pointer.offset >= self.expected && pointer.offset - self.expected <= WINDOW_MIN as u64;
         self.expected = end;
-        if let Some(have) = pointer.offset.checked_sub(self.start).map(|skip| skip as usize)
-            && let Some(last) = have.checked_add(pointer.len).filter(|last| *last <= self.bytes.len())
-        {
-            return Ok(self.bytes.slice(have..last));
+        if let Some(have) = self.have(pointer) {
+            return Ok(have);
         }
         self.window = if sequential { (self.window * 2).clamp(WINDOW_MIN, WINDOW_MAX) } else { 0 };
         let until = data_end.saturating_sub(pointer.offset).min(self.window as u64) as usize;
@@ -76,6 +79,37 @@ impl ReadAhead {
         self.start = pointer.offset;
         self.bytes = Bytes::from(buf);
         Ok(self.bytes.slice(..pointer.len))
+    }
+
+    /// The bytes of the block if they have been read.
+    fn have(&self, pointer: BlockPointer) -> Option<Bytes> {
+        let skip = pointer.offset.checked_sub(self.start)? as usize;
+        let end = skip.checked_add(pointer.len).filter(|end| *end <= self.bytes.len())?;
+        Some(self.bytes.slice(skip..end))
+    }
+
+    /// The block if it has been decoded ahead.
+    pub(super) fn decoded(&mut self, pointer: BlockPointer) -> Option<Parsed<DataBlock>> {
+        let block = self.upcoming.take(pointer)?;
+        self.expected = pointer.offset + pointer.len as u64;
+        Some(block)
+    }
+
+    /// Begins to decode those of the `next` blocks that have been read, once the reading is sequential. Blocks that are not compressed are decoded
+    /// sooner than another thread has taken them.
+    pub(super) fn decode(&mut self, next: impl Iterator<Item = BlockPointer>, form: DataForm) {
+        if self.window <= WINDOW_MIN || form.compression == Compression::None {
+            return;
+        }
+        for pointer in next {
+            if self.upcoming.has(pointer) {
+                continue;
+            }
+            match self.have(pointer).filter(|_| self.upcoming.has_room()) {
+                Some(raw) => self.upcoming.begin(pointer, raw, form),
+                None => break,
+            }
+        }
     }
 }
 
@@ -137,7 +171,11 @@ impl HFileScanner {
     /// Loads the data block that the path points to.
     fn load(&mut self) -> Result<Option<Arc<DataBlock>>> {
         let Some(pointer) = self.pointer() else { return Ok(None) };
-        self.reader.data_block(pointer, self.options.cache_blocks, self.ahead.as_mut()).map(Some)
+        let block = self.reader.data_block(pointer, self.options.cache_blocks, self.ahead.as_mut())?;
+        if let (Some(ahead), Some((leaf, at))) = (&mut self.ahead, self.path.last()) {
+            self.reader.decode_ahead(leaf, *at, ahead);
+        }
+        Ok(Some(block))
     }
 
     /// Moves the path to the next data block; false at the end, where the path stays.

@@ -132,7 +132,7 @@ impl Verifier<'_> {
 
     fn data_block(&mut self, pointer: BlockPointer, block: &Block) -> Result<()> {
         let at = |damage: Damage| self.reader.damaged(damage, pointer);
-        let cells = self.reader.decode_cells(block).map_err(at)?;
+        let cells = self.reader.data_form().cells(block).map_err(at)?;
         let Some(first) = cells.cell(0) else { return self.wrong(pointer.offset, "a data block has no cells") };
         match self.entries.next() {
             Some((entry, key)) if entry == pointer => self.border(pointer, &key, &first)?,

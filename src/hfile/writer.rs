@@ -1,18 +1,20 @@
 //! Writing an HFile: sorted cells in, blocks, index, filters and trailer out (HBase `HFileWriterImpl`, `StoreFileWriter`).
 
-use super::block::{BlockForm, BlockType, append_block};
+use super::block::BlockType;
 use super::bloom::{BLOOM_CHUNK_LEN, is_family_marker};
 use super::bloom_writer::BloomWriter;
 use super::checksum::ChecksumType;
-use super::codec::{Compressor, codec_ordinal};
+use super::codec::codec_ordinal;
 use super::data_block::CellLayout;
 use super::encoding::BlockEncoder;
 use super::facts::{CellFacts, HFileSummary, StoreFileInfo, tags_compressed};
-use super::index::{BlockPointer, separator};
+use super::index::separator;
 use super::index_writer::{INDEX_CHUNK_LEN, INDEX_ENTRIES_MIN, IndexWriter};
+use super::last_cell::LastCell;
+use super::output::Output;
 use super::trailer::{COMPARATOR, FileTrailer, append_trailer};
 use super::write_through::{DataForm, WriteThrough};
-use crate::cell::{Cell, compare, compare_flat_keys};
+use crate::cell::{Cell, compare_flat_keys};
 use crate::error::{Error, Result};
 use crate::schema::{BloomType, ColumnFamilyDescriptor, Compression, DataBlockEncoding};
 use crate::vfs::File;
@@ -83,57 +85,6 @@ impl HFileWriterOptions {
     }
 }
 
-/// Blocks are gathered to writes of this size, and their writing back to the device is begun as often, so that the last sync is short.
-const WRITE_LEN: usize = 1024 * 1024;
-const KINDS: usize = 10;
-
-/// The file's end as it grows.
-struct Output {
-    file: Arc<dyn File>,
-    pending: Vec<u8>,
-    /// Bytes given to the file.
-    written: u64,
-    compressor: Compressor,
-    checksum: ChecksumType,
-    /// Offset of the last block of each kind.
-    previous: [i64; KINDS],
-    uncompressed: u64,
-    write_through: Option<WriteThrough>,
-    form: DataForm,
-}
-
-impl Output {
-    fn offset(&self) -> u64 {
-        self.written + self.pending.len() as u64
-    }
-
-    fn block(&mut self, kind: BlockType, payload: &[u8]) -> Result<BlockPointer> {
-        let offset = self.offset();
-        let slot = self.previous.get_mut(kind.chain() as usize);
-        let previous = slot.map_or(-1, |last| std::mem::replace(last, offset as i64));
-        let form = BlockForm { compressor: &mut self.compressor, checksum: self.checksum };
-        let len = append_block(&mut self.pending, kind, payload, previous, form)
-            .map_err(|error| Error::io("compress a block of", self.file.path(), error))?;
-        self.uncompressed += (super::block::BLOCK_HEADER_LEN + payload.len()) as u64;
-        if self.pending.len() >= WRITE_LEN {
-            self.flush()?;
-        }
-        let pointer = BlockPointer { offset, len };
-        if let Some(cache) = &self.write_through {
-            cache.block(kind, payload, pointer, self.form);
-        }
-        Ok(pointer)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.write_all_at(&self.pending, self.written)?;
-        self.file.start_writeback(self.written, self.pending.len() as u64);
-        self.written += self.pending.len() as u64;
-        self.pending.clear();
-        Ok(())
-    }
-}
-
 /// Writes one HFile of one family. Cells come in the order of [`compare`]. The file is sound only after [`HFileWriter::finish`], and
 /// durable only after the caller has synced it and its directory.
 pub struct HFileWriter {
@@ -144,7 +95,7 @@ pub struct HFileWriter {
     general_bloom: Option<BloomWriter>,
     delete_family_bloom: Option<BloomWriter>,
     facts: CellFacts,
-    last_cell: Option<Cell>,
+    last_cell: LastCell,
     /// The last cell of the block before the current one.
     last_of_previous: Option<Cell>,
     first_of_block: Option<Cell>,
@@ -163,29 +114,26 @@ impl HFileWriter {
             return Err(Error::invalid("a row prefix bloom filter needs a prefix length"));
         }
         let layout = CellLayout { tags: options.tags, sequence_ids: options.sequence_ids };
-        let compressor = Compressor::new(options.compression)
-            .map_err(|error| Error::io("make a compressor for", file.path(), error))?;
-        let output = Output {
-            file,
-            pending: Vec::with_capacity(WRITE_LEN + options.block_size.min(WRITE_LEN)),
-            written: 0,
-            compressor,
-            checksum: options.checksum,
-            previous: [-1; KINDS],
-            uncompressed: 0,
-            write_through: None,
-            form: DataForm { encoding: options.encoding, layout, tags_compressed: tags_compressed(&options) },
+        let form = DataForm {
+            compression: options.compression,
+            encoding: options.encoding,
+            layout,
+            tags_compressed: tags_compressed(&options),
+        };
+        let kind = match options.encoding {
+            DataBlockEncoding::None => BlockType::Data,
+            _ => BlockType::EncodedData,
         };
         let bloom = |kind| BloomWriter::new(kind, options.bloom_chunk_size);
         Ok(HFileWriter {
-            output,
+            output: Output::new(file, &options, kind, form)?,
             encoder: BlockEncoder::new(options.encoding, layout, tags_compressed(&options)),
             index: IndexWriter::new(options.index_chunk_size, options.index_entries_min),
             general_bloom: (options.bloom != BloomType::None).then(|| bloom(options.bloom)),
             // A row-column filter answers for family markers by their empty qualifier.
             delete_family_bloom: (options.bloom != BloomType::RowCol).then(|| bloom(BloomType::Row)),
             facts: CellFacts::default(),
-            last_cell: None,
+            last_cell: LastCell::default(),
             last_of_previous: None,
             first_of_block: None,
             first_data: -1,
@@ -200,14 +148,14 @@ impl HFileWriter {
         self.output.write_through = Some(cache);
     }
 
-    /// Bytes of the file so far, without the block that is being filled.
+    /// Bytes of the file so far, without the blocks that are being filled and compressed.
     pub fn len(&self) -> u64 {
         self.output.offset()
     }
 
     /// True before the first cell.
     pub fn is_empty(&self) -> bool {
-        self.last_cell.is_none()
+        !self.last_cell.is_some()
     }
 
     /// Appends a cell.
@@ -216,7 +164,7 @@ impl HFileWriter {
     /// [`Error::InvalidArgument`] for a cell out of order, of another family, or with tags in a file without; those of writing, after
     /// which the file is of no use.
     pub fn append(&mut self, cell: &Cell) -> Result<()> {
-        self.check(cell)?;
+        let same_row = self.check(cell)?;
         if self.encoder.len() >= self.options.block_size && !self.encoder.is_empty() && !self.repeats_key(cell) {
             self.finish_block()?;
             self.write_inline_blocks(false)?;
@@ -224,65 +172,80 @@ impl HFileWriter {
         if self.encoder.is_empty() {
             self.first_of_block = Some(cell.clone());
         }
-        self.encoder.append(cell);
+        self.encoder.append(cell, &self.last_cell, same_row);
         if let Some(bloom) = &mut self.general_bloom {
-            bloom.add(cell);
+            bloom.add(cell, same_row);
         }
         if let Some(bloom) = &mut self.delete_family_bloom
             && is_family_marker(cell)
         {
-            bloom.add(cell);
+            // The marker before may be of this row, or the cell before no marker.
+            bloom.add(cell, false);
         }
         self.facts.note(cell, self.options.tags);
-        self.last_cell = Some(cell.clone());
+        self.last_cell.set(cell);
         Ok(())
     }
 
     /// Cells of one key, told apart by sequence ids alone, never straddle blocks: the index could not tell them apart.
     fn repeats_key(&self, cell: &Cell) -> bool {
-        self.last_cell.as_ref().is_some_and(|last| compare_flat_keys(last.key(), cell.key()) == Ordering::Equal)
+        self.last_cell.is_some() && compare_flat_keys(self.last_cell.key(), cell.key()) == Ordering::Equal
     }
 
-    fn check(&self, cell: &Cell) -> Result<()> {
+    /// True if the cell has the row of the one before.
+    fn check(&self, cell: &Cell) -> Result<bool> {
         let refuse = |what: &str| Err(Error::invalid(format!("{what}: {cell:?}")));
         if !cell.tags().is_empty() && !self.options.tags {
             return refuse("a cell with tags for a file without");
         }
-        if let Some(last) = &self.last_cell {
-            if compare(last, cell) == Ordering::Greater {
-                return refuse("a cell out of order");
-            }
-            if last.family() != cell.family() {
-                return refuse("a cell of a second family");
-            }
+        let last = &self.last_cell;
+        if !last.is_some() {
+            return Ok(false);
         }
-        Ok(())
+        let rows = last.row().cmp(cell.row());
+        if rows.then_with(|| last.compare_behind_row(cell)) == Ordering::Greater {
+            return refuse("a cell out of order");
+        }
+        if last.family() != cell.family() {
+            return refuse("a cell of a second family");
+        }
+        Ok(rows == Ordering::Equal)
     }
 
     fn finish_block(&mut self) -> Result<()> {
-        let (Some(first), Some(last)) = (self.first_of_block.take(), &self.last_cell) else { return Ok(()) };
-        let kind = match self.options.encoding {
-            DataBlockEncoding::None => BlockType::Data,
-            _ => BlockType::EncodedData,
-        };
-        let pointer = self.output.block(kind, self.encoder.finish())?;
-        self.encoder.clear();
+        let Some(first) = self.first_of_block.take() else { return Ok(()) };
         // The first block's key is the file's first key, which readers take as such.
         let key = match &self.last_of_previous {
             Some(before) => separator(before, &first),
             None => first.key().to_vec(),
         };
-        self.index.add(&key, pointer);
-        self.last_of_previous = Some(last.clone());
-        self.last_data = pointer.offset as i64;
-        if self.first_data < 0 {
-            self.first_data = self.last_data;
-        }
+        self.index.add(&key);
+        self.last_of_previous = Some(self.last_cell.to_cell());
         self.data_blocks += 1;
+        self.output.begin(&mut self.encoder);
+        self.place_blocks(false)
+    }
+
+    /// Notes where the data blocks went that have been compressed: all of them, or as many as are not to wait any longer.
+    fn place_blocks(&mut self, all: bool) -> Result<()> {
+        while let Some(pointer) = self.output.place(all)? {
+            self.index.placed(pointer);
+            self.last_data = pointer.offset as i64;
+            if self.first_data < 0 {
+                self.first_data = self.last_data;
+            }
+        }
         Ok(())
     }
 
     fn write_inline_blocks(&mut self, closing: bool) -> Result<()> {
+        let mut blooms = [&self.general_bloom, &self.delete_family_bloom].into_iter().flatten();
+        let due = closing || self.index.leaf_is_due(false) || blooms.any(BloomWriter::chunk_is_due);
+        drop(blooms);
+        if !due {
+            return Ok(());
+        }
+        self.place_blocks(true)?;
         while let Some((payload, first_key)) = self.index.next_leaf(closing) {
             let pointer = self.output.block(BlockType::LeafIndex, &payload)?;
             self.index.leaf_written(&first_key, pointer);
@@ -303,6 +266,7 @@ impl HFileWriter {
     pub fn finish(mut self, store: StoreFileInfo) -> Result<HFileSummary> {
         self.finish_block()?;
         self.write_inline_blocks(true)?;
+        let last = self.last_cell.is_some().then(|| self.last_cell.to_cell());
         let output = &mut self.output;
         let (root, root_entries, levels) =
             self.index.finish(|payload| output.block(BlockType::IntermediateIndex, payload))?;
@@ -310,7 +274,8 @@ impl HFileWriter {
         output.block(BlockType::RootIndex, &[])?;
         let blooms = [&self.general_bloom, &self.delete_family_bloom];
         let blooms = blooms.map(|bloom| bloom.as_ref().filter(|bloom| bloom.keys() > 0));
-        let info = self.facts.file_info(&self.options, &store, blooms[0].and_then(BloomWriter::last_key));
+        let info =
+            self.facts.file_info(&self.options, &store, last.as_ref(), blooms[0].and_then(BloomWriter::last_key));
         let file_info = output.block(BlockType::FileInfo, &info.encode())?;
         let kinds = [BlockType::GeneralBloomMeta, BlockType::DeleteFamilyBloomMeta];
         for (kind, bloom) in kinds.into_iter().zip(blooms) {
@@ -336,12 +301,13 @@ impl HFileWriter {
         append_trailer(&mut output.pending, &trailer);
         output.flush()?;
         let bloom_bytes = blooms.iter().flatten().map(|bloom| bloom.total_len()).sum();
-        Ok(self.facts.summary(output.written, self.data_blocks, self.index.uncompressed_len, bloom_bytes))
+        let index_bytes = self.index.uncompressed_len;
+        Ok(self.facts.summary(output.written, self.data_blocks, index_bytes, bloom_bytes, last.as_ref()))
     }
 }
 
 impl std::fmt::Debug for HFileWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HFileWriter {{ {}, {} cells }}", self.output.file.path().display(), self.facts.entries)
+        write!(f, "HFileWriter {{ {}, {} cells }}", self.output.path().display(), self.facts.entries)
     }
 }

@@ -1,15 +1,27 @@
 //! How far two keys are the same, and what of a key is then written (HBase `PrivateCellUtil.findCommonPrefixInFlatKey`).
 
 use crate::cell::Cell;
+use crate::hfile::last_cell::LastCell;
 use bytes::BufMut;
 
 pub(super) fn common_len(left: &[u8], right: &[u8]) -> usize {
-    left.iter().zip(right).take_while(|(l, r)| l == r).count()
+    let mut common = 0;
+    // Eight bytes at a time: what differs first is the lowest byte that is not the same.
+    let (lefts, rights) = (left.as_chunks::<8>().0, right.as_chunks::<8>().0);
+    for (l, r) in lefts.iter().zip(rights) {
+        let differs = u64::from_le_bytes(*l) ^ u64::from_le_bytes(*r);
+        if differs != 0 {
+            return common + differs.trailing_zeros() as usize / 8;
+        }
+        common += 8;
+    }
+    let (left, right) = (left.get(common..).unwrap_or(&[]), right.get(common..).unwrap_or(&[]));
+    common + left.iter().zip(right).take_while(|(l, r)| l == r).count()
 }
 
 /// Bytes of the flat key that are the same as the previous one's: of the row, or of row, family and qualifier, or with `tail` of
 /// timestamp and type too. The family is the same in all of a file.
-pub(super) fn common_prefix(cell: &Cell, previous: &Cell, tail: bool) -> usize {
+pub(super) fn common_prefix(cell: &Cell, previous: &LastCell, tail: bool) -> usize {
     let (row, previous_row) = (cell.row(), previous.row());
     if row.len() != previous_row.len() {
         // The two bytes of the row's length: the first may be the same.

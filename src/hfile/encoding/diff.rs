@@ -10,6 +10,7 @@ use super::common::{common_prefix, put_columns};
 use super::rebuild::Rebuilder;
 use crate::cell::Cell;
 use crate::hfile::input::{Parsed, put_compressed_int};
+use crate::hfile::last_cell::LastCell;
 use bytes::BufMut;
 
 const SAME_KEY_LENGTH: u8 = 1;
@@ -61,13 +62,13 @@ fn width_of(magnitude: i64) -> u8 {
     (8 - magnitude.leading_zeros() as u8 / 8).max(1)
 }
 
-pub(super) fn encode(cell: &Cell, previous: Option<&Cell>, out: &mut Vec<u8>) {
+pub(super) fn encode(cell: &Cell, previous: Option<&LastCell>, out: &mut Vec<u8>) {
     let mut flags = 0;
     let mut common = 0;
     let mut number = cell.timestamp();
     if let Some(previous) = previous {
         common = common_prefix(cell, previous, false);
-        if cell.key_len() == previous.key_len() {
+        if cell.key_len() == previous.key().len() {
             flags |= SAME_KEY_LENGTH;
         }
         if cell.value_len() == previous.value_len() {
@@ -99,7 +100,7 @@ pub(super) fn encode(cell: &Cell, previous: Option<&Cell>, out: &mut Vec<u8>) {
     }
     put_compressed_int(out, common);
     put_columns(cell, common, out);
-    out.extend(number.to_le_bytes().iter().take(usize::from(width)));
+    out.put_slice(number.to_le_bytes().get(..usize::from(width)).unwrap_or(&[]));
     if flags & SAME_TYPE == 0 {
         out.put_u8(cell.type_code());
     }

@@ -10,7 +10,9 @@ use super::common::{common_len, common_prefix, put_columns};
 use super::rebuild::Rebuilder;
 use crate::cell::Cell;
 use crate::hfile::input::{Damage, Parsed, put_compressed_int};
+use crate::hfile::last_cell::LastCell;
 use bytes::BufMut;
+use std::ops::Range;
 
 /// Three bits: leading bytes of the timestamp that are the previous one's.
 const TIMESTAMP_PREFIX: u8 = 7;
@@ -71,21 +73,22 @@ fn decode_cell(cells: &mut Rebuilder<'_>, family: &[u8]) -> Parsed<()> {
     cells.end()
 }
 
-pub(super) fn encode(cell: &Cell, previous: Option<&Cell>, out: &mut Vec<u8>) {
+/// `last_value` is where in `out` the value of the cell before stands; it moves to this cell's.
+pub(super) fn encode(cell: &Cell, previous: Option<&LastCell>, last_value: &mut Range<usize>, out: &mut Vec<u8>) {
     let Some(previous) = previous else {
         out.put_u8(0);
         put_compressed_int(out, cell.key_len());
         put_compressed_int(out, cell.value_len());
         put_compressed_int(out, 0);
         out.put_slice(cell.key());
-        out.put_slice(cell.value());
+        put_value(cell, last_value, out);
         return;
     };
     let common = common_prefix(cell, previous, false);
     let timestamp = cell.timestamp().to_be_bytes();
     let prefix = common_len(&timestamp, &previous.timestamp().to_be_bytes()).min(usize::from(TIMESTAMP_PREFIX));
     let mut flags = prefix as u8;
-    if cell.key_len() == previous.key_len() {
+    if cell.key_len() == previous.key().len() {
         flags |= SAME_KEY_LENGTH;
     }
     if cell.value_len() == previous.value_len() {
@@ -94,7 +97,7 @@ pub(super) fn encode(cell: &Cell, previous: Option<&Cell>, out: &mut Vec<u8>) {
     if cell.type_code() == previous.type_code() {
         flags |= SAME_TYPE;
     }
-    if cell.value() == previous.value() {
+    if out.get(last_value.clone()) == Some(cell.value()) {
         flags |= SAME_VALUE;
     }
     out.put_u8(flags);
@@ -106,11 +109,17 @@ pub(super) fn encode(cell: &Cell, previous: Option<&Cell>, out: &mut Vec<u8>) {
     }
     put_compressed_int(out, common);
     put_columns(cell, common, out);
-    out.extend(timestamp.iter().skip(prefix));
+    out.put_slice(timestamp.get(prefix..).unwrap_or(&[]));
     if flags & SAME_TYPE == 0 {
         out.put_u8(cell.type_code());
     }
     if flags & SAME_VALUE == 0 {
-        out.put_slice(cell.value());
+        put_value(cell, last_value, out);
     }
+}
+
+fn put_value(cell: &Cell, last_value: &mut Range<usize>, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.put_slice(cell.value());
+    *last_value = start..out.len();
 }

@@ -13,10 +13,12 @@ mod tag_dictionary;
 use super::data_block::CellLayout;
 use super::input::{Damage, Input, Parsed, put_compressed_int, put_vlong, vlong_len};
 use crate::cell::Cell;
+use crate::hfile::last_cell::LastCell;
 use crate::schema::DataBlockEncoding;
 use bytes::{BufMut, Bytes};
 use rebuild::Rebuilder;
 use row_index::RowIndex;
+use std::ops::Range;
 use tag_dictionary::TagDictionary;
 
 fn encoding_id(encoding: DataBlockEncoding) -> u16 {
@@ -61,7 +63,8 @@ pub(crate) struct BlockEncoder {
     /// What comes before the cells in `out`: encoding id and total.
     head_len: usize,
     plain_len: usize,
-    previous: Option<Cell>,
+    /// Where FAST_DIFF wrote the last value.
+    last_value: Range<usize>,
     row_index: RowIndex,
     /// For tags of the difference encodings.
     dictionary: Option<TagDictionary>,
@@ -75,7 +78,7 @@ impl BlockEncoder {
             out: Vec::new(),
             head_len: 0,
             plain_len: 0,
-            previous: None,
+            last_value: 0..0,
             row_index: RowIndex::default(),
             dictionary: compress_tags.then(TagDictionary::default),
         };
@@ -87,7 +90,6 @@ impl BlockEncoder {
     pub(crate) fn clear(&mut self) {
         self.out.clear();
         self.plain_len = 0;
-        self.previous = None;
         self.row_index.clear();
         if let Some(dictionary) = &mut self.dictionary {
             dictionary.clear();
@@ -110,22 +112,22 @@ impl BlockEncoder {
         self.plain_len.max(self.out.len() - self.head_len + self.row_index.len())
     }
 
-    pub(crate) fn append(&mut self, cell: &Cell) {
+    /// Appends a cell; `last` is the one before, of this block or an earlier one, and `same_row` says that it has the same row.
+    pub(crate) fn append(&mut self, cell: &Cell, last: &LastCell, same_row: bool) {
+        let previous = (!self.is_empty()).then_some(last);
         self.plain_len += plain_len(cell, self.layout);
-        let previous = self.previous.as_ref();
         match self.encoding {
             DataBlockEncoding::None => append_plain(&mut self.out, cell, self.layout),
             DataBlockEncoding::RowIndexV1 => {
-                self.row_index.note(cell.row(), self.out.len() - self.head_len);
+                self.row_index.note(previous.is_some() && same_row, self.out.len() - self.head_len);
                 append_plain(&mut self.out, cell, self.layout);
             }
             DataBlockEncoding::Prefix => prefix::encode(cell, previous, &mut self.out),
             DataBlockEncoding::Diff => diff::encode(cell, previous, &mut self.out),
-            DataBlockEncoding::FastDiff => fast_diff::encode(cell, previous, &mut self.out),
+            DataBlockEncoding::FastDiff => fast_diff::encode(cell, previous, &mut self.last_value, &mut self.out),
         }
         if is_difference(self.encoding) {
             self.append_tail(cell);
-            self.previous = Some(cell.clone());
         }
     }
 
@@ -140,6 +142,14 @@ impl BlockEncoder {
         if self.layout.sequence_ids {
             put_vlong(&mut self.out, cell.sequence_id() as i64);
         }
+    }
+
+    /// The payload of the block; the next one is built in `next`, which is empty.
+    pub(crate) fn take(&mut self, next: Vec<u8>) -> Vec<u8> {
+        self.finish();
+        let payload = std::mem::replace(&mut self.out, next);
+        self.clear();
+        payload
     }
 
     /// The payload of the block.
@@ -168,10 +178,9 @@ pub(crate) fn plain_len(cell: &Cell, layout: CellLayout) -> usize {
 }
 
 fn append_plain(out: &mut Vec<u8>, cell: &Cell, layout: CellLayout) {
-    out.put_u32(cell.key_len() as u32);
-    out.put_u32(cell.value_len() as u32);
-    out.put_slice(cell.key());
-    out.put_slice(cell.value());
+    let (key_len, value_len) = (cell.key_len(), cell.value_len());
+    out.put_u64((key_len as u64) << 32 | value_len as u64);
+    out.put_slice(cell.encoded().get(..key_len + value_len).unwrap_or(&[]));
     if layout.tags {
         out.put_u16(cell.tags().len() as u16);
         out.put_slice(cell.tags());

@@ -8,6 +8,7 @@ use super::common::common_prefix;
 use super::rebuild::Rebuilder;
 use crate::cell::Cell;
 use crate::hfile::input::{Parsed, put_compressed_int};
+use crate::hfile::last_cell::LastCell;
 use bytes::BufMut;
 
 pub(super) fn decode(cells: &mut Rebuilder<'_>) -> Parsed<()> {
@@ -24,7 +25,7 @@ pub(super) fn decode(cells: &mut Rebuilder<'_>) -> Parsed<()> {
     Ok(())
 }
 
-pub(super) fn encode(cell: &Cell, previous: Option<&Cell>, out: &mut Vec<u8>) {
+pub(super) fn encode(cell: &Cell, previous: Option<&LastCell>, out: &mut Vec<u8>) {
     let common = previous.map_or(0, |previous| common_prefix(cell, previous, true));
     put_compressed_int(out, cell.key_len() - common);
     put_compressed_int(out, cell.value_len());

@@ -11,20 +11,17 @@ use bytes::{BufMut, Bytes};
 #[derive(Default)]
 pub(super) struct RowIndex {
     starts: Vec<u32>,
-    last_row: Vec<u8>,
 }
 
 impl RowIndex {
     pub(super) fn clear(&mut self) {
         self.starts.clear();
-        self.last_row.clear();
     }
 
-    pub(super) fn note(&mut self, row: &[u8], offset: usize) {
-        if self.starts.is_empty() || self.last_row != row {
+    /// Notes the cell at `offset`; `same_row` if the one before it in the block has its row.
+    pub(super) fn note(&mut self, same_row: bool, offset: usize) {
+        if !same_row {
             self.starts.push(offset as u32);
-            self.last_row.clear();
-            self.last_row.extend_from_slice(row);
         }
     }
 

@@ -7,6 +7,7 @@ use super::super::data_block::{CellLayout, DataBlock};
 use super::super::encoding::{self, BlockEncoder};
 use super::super::file_info::{FileInfo, key};
 use super::super::index::{IndexBlock, parse_mid_key};
+use super::super::last_cell::LastCell;
 use super::super::trailer::{TRAILER_LEN, parse_trailer};
 use super::*;
 use crate::cell::{Tag, encode_tags};
@@ -86,8 +87,10 @@ fn tagged() -> Vec<Cell> {
 /// A sound encoded block.
 fn encoded(encoding: DataBlockEncoding, layout: CellLayout, compress_tags: bool) -> Vec<u8> {
     let mut encoder = BlockEncoder::new(encoding, layout, compress_tags);
+    let mut last = LastCell::default();
     for cell in tagged() {
-        encoder.append(&cell);
+        encoder.append(&cell, &last, last.row() == cell.row());
+        last.set(&cell);
     }
     encoder.finish().to_vec()
 }

@@ -7,7 +7,7 @@ mod model;
 use super::*;
 use crate::cell::{Cell, CellScanner, CellType, compare};
 use crate::error::{Error, Result};
-use crate::schema::{BloomType, Compression};
+use crate::schema::{BloomType, Compression, DataBlockEncoding};
 use crate::vfs::File;
 use parking_lot::RwLock;
 use std::path::Path;
@@ -237,4 +237,43 @@ fn the_cache_serves_blocks_and_counts() {
     assert!(first.data_blocks_read > 10 && first.cache_misses >= first.data_blocks_read);
     assert_eq!(scan(&mut reader.scanner(ReadOptions::streaming())).unwrap(), cells);
     assert_eq!(reader.counters().counts().data_blocks_read, first.data_blocks_read);
+}
+
+/// Blocks are compressed by whoever is free: the bytes of the file, and where its writes begin and end, are the same.
+#[test]
+fn the_same_cells_give_the_same_bytes_whoever_compresses() {
+    let cells = sample(3000);
+    for compression in [Compression::Gz, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+        let options = || HFileWriterOptions { block_size: 2048, ..tiny(compression, BloomType::Row) };
+        let files = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4).map(|_| scope.spawn(|| write(&cells, options()).0)).collect();
+            writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(files.windows(2).all(|pair| pair[0] == pair[1]), "{compression:?}");
+        let reader = open(files[0].clone(), false).unwrap();
+        let verified = verify(MemoryFile::with(files[0].clone())).unwrap();
+        assert_eq!(verified.entries, cells.len() as u64);
+        assert_eq!(scan(&mut reader.scanner(ReadOptions::streaming())).unwrap(), cells);
+    }
+}
+
+/// A scan that reads far ahead may turn anywhere: what has been decoded in vain is let go.
+#[test]
+fn scans_that_decode_ahead_may_turn_anywhere() {
+    let cells = sample(4000);
+    for encoding in [DataBlockEncoding::None, DataBlockEncoding::FastDiff] {
+        let options = HFileWriterOptions { encoding, block_size: 512, ..tiny(Compression::Snappy, BloomType::None) };
+        let reader = open(write(&cells, options).0, true).unwrap();
+        let mut scanner = reader.scanner(ReadOptions { cache_blocks: true, ..ReadOptions::streaming() });
+        let mut at = 0;
+        for step in 0..400usize {
+            at = (at * 7 + step * 131) % cells.len();
+            scanner.seek(&cells[at]).unwrap();
+            for cell in cells.iter().skip(at).take(step % 90 + 1) {
+                assert_eq!(scanner.peek(), Some(cell));
+                scanner.advance().unwrap();
+            }
+        }
+        assert_eq!(scan(&mut scanner).unwrap(), cells);
+    }
 }
