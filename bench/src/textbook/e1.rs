@@ -1,6 +1,7 @@
 //! E1: what bloom filters spare. A get among 25 files reads 25 data blocks without blooms and 1 with; a row spread over 2 (3) of 24 files costs
 //! 2.2 (3.0).
 
+use super::printed::Printer;
 use super::{COUNT, Tolerance, Verdict};
 use crate::data::{Random, Values};
 use crate::figures::{Result, timed};
@@ -24,15 +25,21 @@ const GETS_NEVER_MISSED: u64 = 1_000_000;
 /// Runs E1a to E1d.
 pub fn run(home: &Path, verdict: &mut Verdict) -> Result<()> {
     let store = store::open(home, StoreOptions::default())?;
-    scattered_rows(&store, verdict)?;
+    scattered_rows(&store, home, verdict)?;
     spread_rows(&store, verdict)
 }
 
 /// E1a, E1c: each row lies in one of 25 files, whose key ranges are all the same.
-fn scattered_rows(store: &Store, verdict: &mut Verdict) -> Result<()> {
-    let none = Files::make_scattered(store, "e1a_none", BloomType::None)?;
-    let row = Files::make_scattered(store, "e1a_row", BloomType::Row)?;
-    let row_col = Files::make_scattered(store, "e1a_rowcol", BloomType::RowCol)?;
+fn scattered_rows(store: &Store, home: &Path, verdict: &mut Verdict) -> Result<()> {
+    let printer = Printer::new(verdict);
+    let mut make = |name: &str, bloom, kind: &str| {
+        let files = Files::make_scattered(store, name, bloom)?;
+        printer.judge_newest(&format!("E1a a file, {kind}"), home, verdict)?;
+        Result::Ok(files)
+    };
+    let none = make("e1a_none", BloomType::None, "NONE")?;
+    let row = make("e1a_row", BloomType::Row, "ROW")?;
+    let row_col = make("e1a_rowcol", BloomType::RowCol, "ROWCOL")?;
 
     let (blocks_none, time_none) = none.blocks_per_get(ROWS_A, present)?;
     let (blocks_row, time_row) = row.blocks_per_get(ROWS_A, present)?;

@@ -1,5 +1,6 @@
 //! E2: what codecs save on three kinds of data. "ZSTD saves about 40 %" is right against SNAPPY; against nothing it saves far more.
 
+use super::printed::Printer;
 use super::{BYTES, Tolerance, Verdict};
 use crate::data::Random;
 use crate::figures::{Result, timed};
@@ -30,16 +31,17 @@ const DATA_SETS: [DataSet; 3] = [
 
 /// Runs E2.
 pub fn run(home: &Path, verdict: &mut Verdict) -> Result<()> {
+    let printer = Printer::new(verdict);
     for (number, set) in DATA_SETS.iter().enumerate() {
-        let store =
-            store::open(&home.join(number.to_string()), StoreOptions { cache_bytes: 1 << 20, ..Default::default() })?;
-        measure(&store, set, verdict)?;
+        let home = home.join(number.to_string());
+        let store = store::open(&home, StoreOptions { cache_bytes: 1 << 20, ..Default::default() })?;
+        measure(&store, set, &home, &printer, verdict)?;
     }
     Ok(())
 }
 
 /// Loads a set once and rewrites it by alter and major compaction for each codec.
-fn measure(store: &Store, set: &DataSet, verdict: &mut Verdict) -> Result<()> {
+fn measure(store: &Store, set: &DataSet, home: &Path, printer: &Printer, verdict: &mut Verdict) -> Result<()> {
     let (name, table) = store::create_table(store, "e2", descriptor(Compression::None))?;
     load(&*table, set)?;
     store.flush_table(&name)?;
@@ -51,6 +53,7 @@ fn measure(store: &Store, set: &DataSet, verdict: &mut Verdict) -> Result<()> {
         store.major_compact_table(&name, None)?;
         let bytes = store::figure(store, &name, "file_bytes")? as f64;
         verdict.judge(&format!("E2 {}, {codec:?}: bytes of the file", set.name), expected, bytes, BYTES);
+        printer.judge_newest(&format!("E2 {}, {codec:?}", set.name), home, verdict)?;
         sizes.push((bytes, expected));
         scanned.push(scan(&*table, &name)?);
     }

@@ -5,6 +5,7 @@ mod e1;
 mod e10;
 mod e11;
 mod e2;
+mod printed;
 
 use crate::figures::Result;
 use std::path::Path;
