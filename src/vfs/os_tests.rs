@@ -170,6 +170,25 @@ fn a_mapped_file_that_is_cut_takes_writes_as_any_other() {
     assert_eq!(other.len().unwrap(), 4096);
 }
 
+#[test]
+fn where_nothing_can_be_mapped_writes_go_on() {
+    let dir = scratch();
+    let vfs = OsVfs::new();
+    // More files than there may be mappings.
+    let files: Vec<_> = (0..70).map(|number| vfs.create_new(&dir.path().join(number.to_string())).unwrap()).collect();
+    for file in &files {
+        file.allocate(4096).unwrap();
+        file.map_writes(4096);
+        file.write_all_at(b"written", 10).unwrap();
+    }
+    for file in &files {
+        assert!(std::fs::read(file.path()).unwrap()[10..].starts_with(b"written"));
+    }
+    let read_only = vfs.open_read(files[0].path()).unwrap();
+    read_only.map_writes(4096);
+    assert!(read_only.write_all_at(b"x", 0).is_err());
+}
+
 /// Not a test of its own: the child of the next one.
 #[test]
 fn map_a_file_for_another_test() {
