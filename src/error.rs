@@ -146,6 +146,21 @@ impl Error {
         Error::Corruption { file: file.as_ref().to_path_buf(), offset, what: what.into() }
     }
 
+    /// The same error once more, for whoever asks later.
+    #[must_use]
+    pub fn again(&self) -> Error {
+        match self {
+            Error::Corruption { file, offset, what } => {
+                Error::Corruption { file: file.clone(), offset: *offset, what: what.clone() }
+            }
+            Error::Unsupported { file, what } => Error::Unsupported { file: file.clone(), what: what.clone() },
+            Error::Io { operation, path, source } => {
+                Error::Io { operation, path: path.clone(), source: io::Error::new(source.kind(), source.to_string()) }
+            }
+            other => Error::Corruption { file: PathBuf::new(), offset: 0, what: other.to_string() },
+        }
+    }
+
     /// A request that can never succeed.
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::InvalidArgument(what.into())

@@ -162,7 +162,7 @@ fn a_load_keeps_everything_and_is_cut_at_the_borders_of_regions() {
     for region in store.open_regions(&name()).unwrap() {
         for loaded in region.stores().iter().flat_map(|store| store.files().as_slice().to_vec()) {
             assert!(region.contains(&loaded.entry.first_row) && region.contains(&loaded.entry.last_row));
-            assert_eq!(loaded.file.reader().info().compression, Compression::None);
+            assert_eq!(loaded.file.reader().unwrap().info().compression, Compression::None);
         }
     }
     let state = without_ids(&scan(&table, true));

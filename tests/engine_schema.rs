@@ -82,7 +82,7 @@ impl World {
     }
 
     fn codecs(&self) -> Vec<Compression> {
-        self.files().iter().map(|view| view.file.reader().info().compression).collect()
+        self.files().iter().map(|view| view.file.reader().unwrap().info().compression).collect()
     }
 
     fn cached(&self) -> Vec<usize> {
@@ -360,7 +360,11 @@ fn a_changed_schema_is_for_new_files_and_old_ones_stay_readable() {
     world.file(&["b", "c"]);
     let of = |world: &World| -> Vec<_> {
         let files = world.files();
-        files.iter().map(|view| view.file.reader().info()).map(|i| (i.bloom, i.compression, i.encoding)).collect()
+        files
+            .iter()
+            .map(|view| view.file.reader().unwrap().info())
+            .map(|i| (i.bloom, i.compression, i.encoding))
+            .collect()
     };
     let old = (BloomType::Row, Compression::None, DataBlockEncoding::None);
     let new = (BloomType::RowCol, Compression::Zstd, DataBlockEncoding::Prefix);
@@ -385,7 +389,7 @@ fn tags_are_compressed_unless_the_family_says_no() {
         world.table.put(put).unwrap();
         world.store.flush_table(&name()).unwrap();
         let files = world.files();
-        let info = files[0].file.reader().file_info();
+        let info = files[0].file.reader().unwrap().file_info();
         assert_eq!(info.get("hfile.TAGS_COMPRESSED").map(|flag| flag[..] == [0xff]), Some(compressed));
         assert_eq!(world.get("r"), 1);
     }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::schema::{NamespaceDescriptor, StoreSettings, TableDescriptor};
 use bytes::Bytes;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A namespace's name, checked (hbase.md A8).
@@ -150,6 +151,21 @@ pub struct SnapshotInfo {
     pub created_millis: i64,
     /// Taken by SNAPSHOT_EVERY, so SNAPSHOT_KEEP may delete it.
     pub automatic: bool,
+}
+
+/// A store file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedFile {
+    /// The table.
+    pub table: TableName,
+    /// Encoded name of the region.
+    pub region: String,
+    /// The family.
+    pub family: Bytes,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// What a table becomes by [`Admin::restore_table`].
@@ -298,6 +314,10 @@ pub trait Admin: Send + Sync {
 
     /// Everything acknowledged so far survives power loss once this returns.
     fn sync(&self) -> Result<()>;
+    /// Store files of tables that are known to be damaged: reads that need them fail.
+    fn damaged_files(&self) -> Vec<DamagedFile> {
+        Vec::new()
+    }
     /// Why the store refuses writes, if it does.
     fn read_only_reason(&self) -> Option<String>;
     /// True while writes may have to wait for flushes or compactions: callers that must not wait hand them to somebody who may.

@@ -11,8 +11,8 @@ mod task;
 
 pub use crate::schema::{Durability, StoreSettings};
 pub use admin::{
-    Admin, AlterSchema, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo, TableAttributes, TableName,
-    TableStatistics, check_namespace_name,
+    Admin, AlterSchema, DamagedFile, NamespaceName, RegionInfo, RestorePoint, RowChanges, SnapshotInfo,
+    TableAttributes, TableName, TableStatistics, check_namespace_name,
 };
 pub use filter::{BitOperator, Comparator, Comparison, Filter, FilterRowRange, ListOperator, SingleColumnValue};
 pub use get::{ColumnSelection, Get, RowResult, TimeRange};

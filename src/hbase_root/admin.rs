@@ -2,7 +2,6 @@
 
 use super::open::snapshot_table;
 use super::statistics::{region_info, region_statistics, table_statistics};
-use super::store::again;
 use super::table::RootTable;
 use super::{HBaseRoot, READ_ONLY, read_only};
 use crate::client::{
@@ -26,7 +25,7 @@ pub(super) fn identity(name: &str) -> u64 {
 impl HBaseRoot {
     fn find(&self, name: &TableName) -> Result<Arc<RootTable>> {
         if let Some(error) = self.broken.get(name) {
-            return Err(again(error));
+            return Err(error.again());
         }
         if let Some(table) = self.tables.get(name) {
             return Ok(Arc::clone(table));

@@ -34,7 +34,8 @@ impl Sums {
                 if !sums.seen.insert(file.entry.file_id) {
                     continue;
                 }
-                let info = file.file.reader().info();
+                let Ok(reader) = file.file.reader() else { continue };
+                let info = reader.info();
                 sums.file_bytes += info.file_bytes;
                 sums.uncompressed_bytes += info.uncompressed_bytes;
                 sums.entries += info.entries;

@@ -163,7 +163,7 @@ impl RootStore {
             let files = RwLock::new(Arc::new(self.remaining(&named)));
             Ok(OpenFiles { named, files })
         });
-        opened.as_ref().map_err(again)
+        opened.as_ref().map_err(Error::again)
     }
 
     fn open_all(&self) -> Result<Vec<(String, StoreFileView)>> {
@@ -282,7 +282,7 @@ impl RootStore {
     pub(super) fn read_all(&self) -> Result<Vec<Cell>> {
         let mut cells = Vec::new();
         for view in self.open_files()?.files.read().iter() {
-            let mut scanner = view.file.reader().scanner(ReadOptions::streaming());
+            let mut scanner = view.file.reader()?.scanner(ReadOptions::streaming());
             scanner.seek_to_first()?;
             while let Some(cell) = crate::cell::CellScanner::take(&mut scanner) {
                 cells.push(cell);
@@ -315,7 +315,7 @@ fn last_row(reader: &Arc<HFileReader>) -> Result<Bytes> {
 
 /// The names of the files that a compaction made this one of (file info `COMPACTION_EVENT_KEY`).
 fn replaced_by(view: &StoreFileView) -> Result<Vec<String>> {
-    let reader = view.file.reader();
+    let reader = view.file.reader()?;
     let Some(event) = reader.file_info().get("COMPACTION_EVENT_KEY") else { return Ok(Vec::new()) };
     let event: CompactionEvent = messages::decode(event.clone(), reader.path(), "compaction event")?;
     Ok(event.replaced.iter().map(|name| text(name)).collect())
@@ -366,18 +366,4 @@ fn tracker_list(bytes: &Bytes, path: &Path) -> Result<StoreFileList> {
         return Err(wrong("the checksum of the list of store files is wrong"));
     }
     messages::decode(bytes.slice_ref(list), path, "list of store files")
-}
-
-/// The error that opening gave, for everybody who asks later.
-pub(super) fn again(error: &Error) -> Error {
-    match error {
-        Error::Corruption { file, offset, what } => {
-            Error::Corruption { file: file.clone(), offset: *offset, what: what.clone() }
-        }
-        Error::Unsupported { file, what } => Error::Unsupported { file: file.clone(), what: what.clone() },
-        Error::Io { operation, path, source } => {
-            Error::Io { operation, path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
-        }
-        other => Error::Corruption { file: PathBuf::new(), offset: 0, what: other.to_string() },
-    }
 }

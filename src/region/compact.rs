@@ -63,10 +63,20 @@ impl Region {
         let expired_files = self.drop_expired_files(store)?;
         let files = store.files();
         let now = self.services.store.clock.now_millis();
-        let facts: Vec<_> = files.iter().map(StoreFileView::facts).collect();
+        let sound = files.sound();
+        if request == CompactionRequest::Major
+            && let Some(damage) = files.iter().find_map(|view| view.file.damage())
+        {
+            return Err(damage);
+        }
+        let facts: Vec<_> = sound.iter().map(StoreFileView::facts).collect();
         let config = self.services.config();
         let outcome = match select(&facts, &config.compaction, request, now, None) {
-            Some(selection) => self.run_compaction(store, &files, &selection, pace)?,
+            Some(selection) => {
+                let first = files.len() - sound.len();
+                let range = selection.range.start + first..selection.range.end + first;
+                self.run_compaction(store, &files, &Selection { range, ..selection }, pace)?
+            }
             None if expired_files == 0 => return Ok(None),
             None => CompactionOutcome::default(),
         };
@@ -79,8 +89,12 @@ impl Region {
         let now = self.services.store.clock.now_millis();
         let facts: Vec<_> = files.iter().map(StoreFileView::facts).collect();
         let expired = expired_files(&facts, expired_before(store, now));
-        let inputs: Vec<StoreFileView> =
-            files.iter().zip(&expired).filter(|(_, expired)| **expired).map(|(view, _)| view.clone()).collect();
+        let inputs: Vec<StoreFileView> = files
+            .iter()
+            .zip(&expired)
+            .filter(|(view, expired)| **expired && view.file.damage().is_none())
+            .map(|(view, _)| view.clone())
+            .collect();
         if !inputs.is_empty() {
             self.install(store, &inputs, None)?;
         }
@@ -119,7 +133,9 @@ impl Region {
         let inputs = files.as_slice().get(selection.range.clone()).unwrap_or(&[]);
         let all_files = inputs.len() == files.len();
         let major = selection.kind == CompactionKind::Major;
-        let written = self.rewrite(store, inputs, Rewrite { all_files, major }, pace)?;
+        let written = self
+            .rewrite(store, inputs, Rewrite { all_files, major }, pace)
+            .inspect_err(|error| inputs.iter().for_each(|view| view.file.note_damage(error)))?;
         let counters = store.counters();
         counters.expired_cells.fetch_add(written.losses.expired, Ordering::Relaxed);
         self.install(store, inputs, Some(written))?;
@@ -143,7 +159,7 @@ impl Region {
         let rules = FamilyRules::of(&descriptor, context.clock.now_millis());
         let smallest_read_point = self.services.mvcc.smallest_read_point();
         let policy = if all_files {
-            let earliest = inputs.iter().filter_map(|view| view.file.reader().info().earliest_put).min();
+            let earliest = inputs.iter().filter_map(|view| view.file.opened()?.info().earliest_put).min();
             ScanPolicy::DropDeletes { smallest_read_point, earliest_put_timestamp: earliest.unwrap_or(i64::MAX) }
         } else {
             ScanPolicy::Retain { smallest_read_point }
@@ -159,7 +175,7 @@ impl Region {
         let mut scanner = StoreScanner::new(sources, &StoreScan::compaction(policy, rules));
         let max_sequence_id = inputs.iter().map(|view| view.entry.max_sequence_id).max().unwrap_or(0);
         let bounds = RowBounds { start: self.start.clone(), end: self.end.clone() };
-        let tags = inputs.iter().any(|view| view.file.reader().info().tags);
+        let tags = inputs.iter().any(|view| view.file.opened().is_some_and(|reader| reader.info().tags));
         let compacted: Vec<String> = inputs.iter().map(StoreFileView::hbase_name).collect();
         let request = StoreFileRequest { max_sequence_id, major: all_files, tags, compacted: &compacted };
         let task = self.begin_task(store, inputs, all_files);
@@ -175,7 +191,7 @@ impl Region {
 
     fn begin_task(&self, store: &HStore, inputs: &[StoreFileView], all_files: bool) -> TaskGuard<'_> {
         let kind = if all_files { TaskKind::MajorCompaction } else { TaskKind::MinorCompaction };
-        let total = inputs.iter().map(|view| view.file.reader().info().uncompressed_bytes).sum();
+        let total = inputs.iter().filter_map(|view| Some(view.file.opened()?.info().uncompressed_bytes)).sum();
         let since = self.services.store.clock.monotonic();
         self.services.tasks.begin(kind, &self.encoded_name, Some(store.family()), since, total)
     }
@@ -270,7 +286,7 @@ impl Region {
             if store.compaction.is_locked() {
                 return false;
             }
-            let facts: Vec<_> = store.files().iter().map(StoreFileView::facts).collect();
+            let facts: Vec<_> = store.files().sound().iter().map(StoreFileView::facts).collect();
             select(&facts, &config.compaction, CompactionRequest::Policy, now, expired_before(store, now)).is_some()
         };
         self.stores().into_iter().filter(due).collect()

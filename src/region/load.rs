@@ -216,7 +216,7 @@ impl AsideFiles {
     pub fn contains_row(&self, row: &[u8]) -> Result<bool> {
         for AsideFile { file, entry, .. } in &self.files {
             let view = StoreFileView { file: Arc::clone(file), entry: entry.clone() };
-            if !view.spans_row(row) || !file.reader().may_contain_row(row)? {
+            if !view.spans_row(row) || !file.reader()?.may_contain_row(row)? {
                 continue;
             }
             let mut scanner = view.scanner(ReadOptions::default(), None);

@@ -151,7 +151,7 @@ impl Region {
             for (file_id, file_entry) in &store.files {
                 let file = match files.get(file_id) {
                     Some(open) => Arc::clone(open),
-                    None => StoreFile::open(&services.store, *file_id, Arc::clone(&family_counters.hfile))?,
+                    None => StoreFile::open_live(&services.store, *file_id, Arc::clone(&family_counters.hfile))?,
                 };
                 views.push(StoreFileView { file, entry: file_entry.clone() });
             }

@@ -222,7 +222,7 @@ impl FrozenRegion {
             let counters = counters.family(family);
             let mut files = Vec::with_capacity(store.files.len());
             for (file_id, file_entry) in &store.files {
-                let file = StoreFile::open(context, *file_id, Arc::clone(&counters.hfile))?;
+                let file = StoreFile::open_live(context, *file_id, Arc::clone(&counters.hfile))?;
                 files.push(StoreFileView { file, entry: file_entry.clone() });
             }
             views.push(StoreView {

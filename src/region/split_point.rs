@@ -37,8 +37,10 @@ impl Region {
         if stores.iter().any(|store| store.files().has_references()) {
             return Ok(None);
         }
-        let Some(view) = files.iter().max_by_key(|view| view.entry.size) else { return Ok(None) };
-        let Some(row) = view.file.reader().mid_row()? else { return Ok(None) };
+        // A damaged file cannot say where its middle is.
+        let readable = files.iter().filter(|view| view.file.opened().is_some());
+        let Some(view) = readable.max_by_key(|view| view.entry.size) else { return Ok(None) };
+        let Some(row) = view.file.reader()?.mid_row()? else { return Ok(None) };
         let useful = row != view.entry.first_row && row != view.entry.last_row;
         let row = descriptor.split_row(&row);
         Ok((useful && self.can_split_at(&row)).then_some(row))

@@ -72,11 +72,11 @@ impl FileSums {
             if !self.seen.insert(view.entry.file_id) {
                 continue;
             }
-            let info = view.file.reader().info();
             self.file_bytes += view.entry.size as i64;
-            self.uncompressed_bytes += info.uncompressed_bytes as i64;
             self.entries += view.entry.entries as i64;
             self.tombstones += view.entry.tombstones as i64;
+            let Some(info) = view.file.opened().map(|reader| reader.info()) else { continue };
+            self.uncompressed_bytes += info.uncompressed_bytes as i64;
             self.index_bytes += info.index_bytes as i64;
             self.bloom_bytes += info.bloom_bytes as i64;
             self.key_bytes += info.key_bytes as i64;

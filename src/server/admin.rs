@@ -4,14 +4,15 @@ use super::table::TableHandle;
 use super::table_state::TableState;
 use super::{Store, StoreInner};
 use crate::client::{
-    Admin, AlterSchema, NamespaceName, RegionInfo, RestorePoint, RowChanges, RunningTask, SnapshotInfo, Table,
-    TableAttributes, TableName, TableStatistics,
+    Admin, AlterSchema, DamagedFile, NamespaceName, RegionInfo, RestorePoint, RowChanges, RunningTask, SnapshotInfo,
+    Table, TableAttributes, TableName, TableStatistics,
 };
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::manifest::ManifestEdit;
 use crate::region::{CompactionPace, table_statistics};
 use crate::schema::{NamespaceDescriptor, ROW_ATTRIBUTES_FAMILY, SplitPolicy, StoreSettings, TableDescriptor};
+use crate::store::StoreFileView;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,6 +35,23 @@ impl StoreInner {
             })
         });
         named.collect()
+    }
+
+    fn damaged_files(&self) -> Vec<DamagedFile> {
+        let mut found: Vec<DamagedFile> = Vec::new();
+        for (table, region) in self.all_regions() {
+            for store in region.stores() {
+                let damaged = |view: &StoreFileView| Some((view.file.path(), view.file.damage()?.to_string()));
+                found.extend(store.files().iter().filter_map(damaged).map(|(path, reason)| DamagedFile {
+                    table: table.name(),
+                    region: region.encoded_name().to_owned(),
+                    family: store.family().clone(),
+                    path,
+                    reason,
+                }));
+            }
+        }
+        found
     }
 
     fn handle(self: &Arc<Self>, state: Arc<TableState>) -> Arc<dyn Table> {
@@ -318,6 +336,10 @@ impl Admin for Store {
 
     fn sync(&self) -> Result<()> {
         self.inner.services.wal()?.sync().inspect_err(|error| self.inner.services.note_failure(error))
+    }
+
+    fn damaged_files(&self) -> Vec<DamagedFile> {
+        self.inner.damaged_files()
     }
 
     fn read_only_reason(&self) -> Option<String> {

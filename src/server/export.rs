@@ -188,7 +188,7 @@ impl Export<'_> {
     fn family(&mut self, views: &[(&Region, StoreView)]) -> Result<()> {
         let has_tags = |view: &StoreView| {
             view.segments.iter().any(|segment| segment.has_tags())
-                || view.files.iter().any(|file| file.file.reader().info().tags)
+                || view.files.iter().any(|file| file.file.opened().is_some_and(|reader| reader.info().tags))
         };
         let tags = views.iter().any(|(_, view)| has_tags(view));
         let mut target: Option<Target> = None;

@@ -84,6 +84,8 @@ impl StoreInner {
                 match region.compact(&store, CompactionRequest::Policy, CompactionPace::Throttled) {
                     Ok(Some(_)) => return Ok(true),
                     Ok(None) | Err(Error::Busy { .. }) => {}
+                    // The file is known as damaged now and is left alone; others are not to wait for it.
+                    Err(error @ Error::Corruption { .. }) => log::error!("compaction: {error}"),
                     Err(error) => return Err(error),
                 }
             }
@@ -120,7 +122,8 @@ impl StoreInner {
     pub(super) fn prefetch_one(&self) -> bool {
         let context = &self.services.store;
         let Some(file) = context.next_prefetch() else { return false };
-        if let Err(error) = file.reader().prefetch(|| !self.services.is_closing()) {
+        let read = file.reader().and_then(|reader| reader.prefetch(|| !self.services.is_closing()));
+        if let Err(error) = read {
             // Whoever reads the block meets the damage; nobody asked for it yet.
             log::warn!("prefetch: {error}");
         }

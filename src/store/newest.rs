@@ -96,7 +96,7 @@ impl StoreView {
             if view.entry.max_timestamp < floor || !view.spans_row(row) {
                 continue;
             }
-            let reader = view.file.reader();
+            let reader = view.file.reader()?;
             let may = match qualifier {
                 Some(qualifier) => reader.may_contain_column(row, qualifier)?,
                 None => reader.may_contain_row(row)?,

@@ -84,7 +84,7 @@ impl StoreView {
     /// asked for may be large (HBase `StoreFileReader.passesDeleteFamilyBloomFilter`).
     fn first_that_matters(&self, view: &StoreFileView, row: &[u8], columns: Option<&[Bytes]>) -> Result<Option<Cell>> {
         match self.first_wanted(row, columns) {
-            Some(first) if !view.file.reader().may_contain_family_marker(row)? => Ok(Some(first)),
+            Some(first) if !view.file.reader()?.may_contain_family_marker(row)? => Ok(Some(first)),
             _ => Ok(None),
         }
     }
@@ -99,8 +99,8 @@ impl StoreView {
 /// Asks the file's bloom filter: by row, or by row and column where the filter can and one column is wanted.
 fn may_contain(view: &StoreFileView, row: &[u8], columns: Option<&[Bytes]>) -> Result<bool> {
     match columns {
-        Some([only]) => view.file.reader().may_contain_column(row, only),
-        _ => view.file.reader().may_contain_row(row),
+        Some([only]) => view.file.reader()?.may_contain_column(row, only),
+        _ => view.file.reader()?.may_contain_row(row),
     }
 }
 

@@ -422,7 +422,7 @@ impl Subject {
         let stores = self.region()?.stores();
         let store = stores.iter().find(|store| store.family() == family);
         for view in store.iter().flat_map(|store| store.files().as_slice().to_vec()) {
-            let blocks = view.file.reader().describe()?.blocks;
+            let blocks = view.file.reader()?.describe()?.blocks;
             let data = ["DATA", "ENCODED_DATA"]
                 .iter()
                 .filter_map(|kind| blocks.get(*kind))

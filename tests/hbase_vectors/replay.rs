@@ -479,7 +479,7 @@ fn show_file((view, cells): &FileContents, recorded: bool) -> Value {
     for cell in cells {
         *types.entry(format!("{:?}", cell.cell_type())).or_default() += 1;
     }
-    let info = view.file.reader().info();
+    let Some(info) = view.file.opened().map(|reader| reader.info()) else { return json!("damaged") };
     let earliest_put = info.earliest_put.unwrap_or(i64::MAX);
     let mut shown = json!({ "entries": info.entries, "types": types, "delete_family_count": info.family_markers,
         "earliest_put_ts": earliest_put, "times": info.time_range });

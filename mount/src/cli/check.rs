@@ -68,7 +68,7 @@ pub(super) fn run(command: &CheckCommand) -> CliResult<()> {
     match findings.damage.len() {
         0 => Ok(()),
         places => Err(CliError::Failed(format!(
-            "{} is damaged in {places} place{}: restore the named files from a backup; the rest can be read with -o ro",
+            "{} is damaged in {places} place{}: restore the named files from a backup; until then what needs a store file fails, and all else can be used",
             root.display(),
             if places == 1 { "" } else { "s" }
         ))),

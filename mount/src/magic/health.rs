@@ -91,8 +91,18 @@ fn path(name: &TableName) -> String {
     format!("/{}/{}/.health", name.namespace, name.qualifier)
 }
 
-fn general_lines(store: &dyn Admin) -> FsResult<[Line; 3]> {
+fn damaged_files(count: usize) -> Line {
+    Line {
+        name: "damaged_files",
+        value: count as i64,
+        limit: Limit::AtMost(0),
+        advice: "store files that cannot be read: .cellfs/status names them; put them back from a backup, see cellfs check",
+    }
+}
+
+fn general_lines(store: &dyn Admin) -> FsResult<[Line; 4]> {
     Ok([
+        damaged_files(store.damaged_files().len()),
         Line {
             name: "read_only",
             value: i64::from(store.read_only_reason().is_some()),
@@ -117,16 +127,23 @@ fn general_lines(store: &dyn Admin) -> FsResult<[Line; 3]> {
 fn of_table(store: &dyn Admin, table: &TableHandle) -> FsResult<Vec<Line>> {
     let (name, descriptor) = (table.0.name(), table.0.descriptor());
     let (figures, regions) = (store.table_statistics(&name)?, store.regions(&name)?);
-    let mut lines = Vec::from(shape(&descriptor, &figures));
+    let damaged = store.damaged_files().into_iter().filter(|file| file.table == name).count();
+    let mut lines = vec![damaged_files(damaged)];
+    lines.extend(shape(&descriptor, &figures));
     lines.extend(spread(&regions));
     lines.extend(files(&descriptor, &figures, &regions));
     lines.extend(load(&figures));
-    lines.push(Line {
-        name: "widest_row",
-        value: widest_row(table, &regions)?,
-        limit: Limit::AtMost(10_000),
-        advice: "cells and versions of one row (in a sample): split such rows by putting part of the qualifier into the key",
-    });
+    match widest_row(table, &regions) {
+        Ok(value) => lines.push(Line {
+            name: "widest_row",
+            value,
+            limit: Limit::AtMost(10_000),
+            advice: "cells and versions of one row (in a sample): split such rows by putting part of the qualifier into the key",
+        }),
+        // The sample met a file that cannot be read, which has a line of its own.
+        Err(_) if damaged > 0 => {}
+        Err(error) => return Err(error),
+    }
     Ok(lines)
 }
 

@@ -94,6 +94,12 @@ fn status(store: &dyn Admin, hooks: &dyn MountHooks) -> FsResult<String> {
         // Writing to memory cannot fail.
         let _ = writeln!(out, "{name} {value}");
     }
+    let damaged = store.damaged_files();
+    let _ = writeln!(out, "damaged_files {}", damaged.len());
+    for file in damaged {
+        let (family, reason) = (file.family.escape_ascii(), file.reason.replace('\n', " "));
+        let _ = writeln!(out, "damaged {} {} {family} {}: {reason}", file.table, file.region, file.path.display());
+    }
     let _ = writeln!(out, "mounted {}", hooks.mounted_nanos() / 1_000_000);
     let _ = writeln!(out, "free_bytes {}", store.free_space()?);
     Ok(out)

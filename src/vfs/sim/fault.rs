@@ -63,7 +63,7 @@ impl Fault {
     pub(super) fn error(self, operation: SimOperation, path: &Path) -> Error {
         match self {
             Fault::Eio | Fault::ShortWrite => {
-                Error::io(operation.verb(), path, io::Error::other("simulated input/output error"))
+                Error::io(operation.verb(), path, io::Error::from_raw_os_error(libc::EIO))
             }
             Fault::NoSpace => Error::NoSpace { path: path.to_path_buf() },
         }
