@@ -151,3 +151,16 @@ fn rm_rf_removes_every_row_in_one_pass() {
     assert_eq!(output, format!("{ROWS}\n"));
     place.unmount();
 }
+
+#[test]
+fn what_a_killed_program_wrote_is_committed() {
+    let Some(place) = with_row() else { return };
+    // The kernel closes a dead program's files: what it wrote is taken for the whole, but for what is still beside the cell.
+    let output = place.sh(r#"
+        cd default/t/r; echo old > cf:a; echo old > cf:b
+        bash -c 'exec 3> cf:a 4> cf:b~; printf half >&3; printf half >&4; kill -9 $$' || true
+        cat cf:a; echo; cat cf:b; ls -A; ls .versions/cf:a | wc -l
+    "#);
+    assert_eq!(output, "half\nold\ncf:a\ncf:b\ncf:b~\n2\n");
+    place.unmount();
+}

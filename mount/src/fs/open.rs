@@ -27,13 +27,23 @@ impl CellFs {
                 let file = self.magic.open(&node, caller, flags)?;
                 Ok(self.open_magic(node, file))
             }
-            Node::Cell(cell) => {
-                if is_writing(flags) {
+            Node::Cell(_) | Node::Scratch(_) => {
+                let mut state = inode.lock();
+                if inode.is_unlinked() && state.cell.handles == 0 {
+                    // Removed or replaced between the kernel's lookup and this call, and nobody kept its value. The kernel
+                    // looks the name up again, and opens what is there now (do_filp_open in fs/namei.c).
+                    return refuse(libc::ESTALE, "the file was replaced or removed while it was being opened");
+                }
+                // Asked for again under the lock: a rename may have moved it.
+                let cell = match inode.node() {
+                    Node::Cell(cell) => Some(cell),
+                    _ => None,
+                };
+                if let (Some(cell), true) = (&cell, is_writing(flags)) {
                     self.table_writable(&cell.table)?;
                 }
-                self.open_content(caller, inode, &mut inode.lock(), Some(&cell), flags)
+                self.open_content(caller, inode, &mut state, cell.as_ref(), flags)
             }
-            Node::Scratch(_) => self.open_content(caller, inode, &mut inode.lock(), None, flags),
             _ => refuse(libc::EISDIR, "a directory cannot be opened as a file"),
         }
     }

@@ -5,6 +5,7 @@
 mod kernel;
 
 mod attributes;
+mod contract;
 mod damage;
 mod differential;
 mod family;

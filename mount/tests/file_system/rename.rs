@@ -1,6 +1,7 @@
 //! rename(2) of cells, rows and tables (docs/semantics.md, "Renaming").
 
 use crate::kernel::Kernel;
+use cellfs_mount::ops::Operations;
 use cellfs_mount::ops::{AttributeChanges, TimeChange};
 
 fn rows() -> Kernel {
@@ -154,4 +155,22 @@ fn an_empty_row_that_is_renamed_changes_its_ctime_alone() {
     let after = kernel.stat("default/t/q").unwrap();
     assert_eq!(after.mtime_nanos, before.mtime_nanos);
     assert_eq!(after.ctime_nanos, before.ctime_nanos + 1_000_000_000);
+}
+
+#[test]
+fn an_open_that_comes_after_the_replacement_is_stale_and_not_empty() {
+    let mut kernel = rows();
+    kernel.write("default/t/r/cf:a", "new").unwrap();
+    kernel.write("default/t/r/cf:b", "old").unwrap();
+    let late = |kernel: &mut Kernel, path| kernel.walk(path).unwrap();
+    let replaced = late(&mut kernel, "default/t/r/cf:b");
+    kernel.rename("default/t/r/cf:a", "default/t/r/cf:b").unwrap();
+    let removed = late(&mut kernel, "default/t/r/cf:b");
+    kernel.unlink("default/t/r/cf:b").unwrap();
+    for inode in [replaced, removed] {
+        for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR | libc::O_TRUNC] {
+            assert_eq!(kernel.fs.open(&kernel.caller, inode, flags).unwrap_err().errno, libc::ESTALE);
+        }
+    }
+    assert!(!kernel.exists("default/t/r/cf:b"));
 }
