@@ -45,7 +45,8 @@ impl DataBlock {
     /// Checks `cells`, which are in the plain layout.
     pub(crate) fn from_plain(cells: Bytes, layout: CellLayout) -> Parsed<DataBlock> {
         let mut input = Input::new(&cells);
-        let mut starts = Vec::new();
+        // Cells are seldom shorter.
+        let mut starts = Vec::with_capacity((cells.len() / 48).min(4096));
         while !input.is_empty() {
             let start = cells.len() - input.rest().len();
             starts.push(u32::try_from(start).map_err(|_| Damage::new("a data block is over 4 GiB"))?);

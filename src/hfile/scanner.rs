@@ -11,7 +11,7 @@ use crate::cell::{Cell, CellScanner, compare_flat_keys};
 use crate::error::Result;
 use crate::schema::Compression;
 use crate::vfs::File;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -52,6 +52,8 @@ const WINDOW_MAX: usize = 1024 * 1024;
 #[derive(Default)]
 pub(super) struct ReadAhead {
     bytes: Bytes,
+    /// The window before, whose last block the scan may still be in; its memory is that of the next window unless somebody keeps cells of it.
+    before: Bytes,
     start: u64,
     /// Where the next block begins if the reading is sequential.
     expected: u64,
@@ -71,14 +73,26 @@ impl ReadAhead {
         }
         self.window = if sequential { (self.window * 2).clamp(WINDOW_MIN, WINDOW_MAX) } else { 0 };
         let until = data_end.saturating_sub(pointer.offset).min(self.window as u64) as usize;
-        let mut buf = vec![0; until.max(pointer.len)];
+        let mut buf = self.room(until.max(pointer.len));
         file.read_exact_at(&mut buf, pointer.offset)?;
         if self.drop_behind {
             file.advise_dont_need(pointer.offset, buf.len() as u64);
         }
         self.start = pointer.offset;
-        self.bytes = Bytes::from(buf);
+        self.bytes = buf.freeze();
         Ok(self.bytes.slice(..pointer.len))
+    }
+
+    /// Memory for the next window: fresh pages cost as much as reading them from the page cache does.
+    fn room(&mut self, len: usize) -> BytesMut {
+        let before = std::mem::replace(&mut self.before, std::mem::take(&mut self.bytes));
+        match before.try_into_mut() {
+            Ok(mut room) => {
+                room.resize(len, 0);
+                room
+            }
+            Err(_) => BytesMut::zeroed(len),
+        }
     }
 
     /// The bytes of the block if they have been read.
