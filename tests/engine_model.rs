@@ -308,6 +308,14 @@ impl World {
         let found = self.table().get(&Get::new(key.clone())).unwrap();
         let expected = all.iter().filter(|cell| cell.0 == key).count();
         assert_eq!(found.cells.len(), expected);
+        for family in 0..2 {
+            for qualifier in 0..3 {
+                let column = (key.clone(), self::family(family), self::qualifier(qualifier));
+                let get = Get::new(key.clone()).column(column.1.clone(), column.2.clone());
+                let found = self.table().get(&get).unwrap().cells.first().map(cellfs::cell::Cell::value_bytes);
+                assert_eq!(found.as_ref(), self.contents.get(&column), "{column:?}");
+            }
+        }
         let bounded = Scan { start_row: key.clone(), limit: Some(2), ..Scan::new() };
         let mut rows: Vec<_> = all.iter().map(|cell| cell.0.clone()).filter(|row| *row >= key).collect();
         rows.dedup();

@@ -396,3 +396,42 @@ fn tables_are_renamed_changed_emptied_and_dropped() -> Result<()> {
     assert!(store.list_tables("default")?.is_empty());
     Ok(())
 }
+
+/// A column's newest version is looked up in memory alone where that can tell; the way through all versions must come to the same.
+#[test]
+fn the_newest_version_is_the_first_of_all_versions() {
+    let mut seed = 7u64;
+    let mut random = move |bound: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % bound
+    };
+    with_table(|store, table| {
+        for round in 0..1500 {
+            let (row, qualifier) = (format!("r{}", random(3)), format!("q{}", random(2)));
+            let time = WriteTime::At(random(6) as i64);
+            let (family, qualifier) = (Bytes::from_static(b"cf"), Bytes::from(qualifier));
+            let marker = match random(12) {
+                0 => Some(DeleteMarker::Version { family, qualifier, time }),
+                1 | 2 => Some(DeleteMarker::Column { family, qualifier, time }),
+                3 if round > 700 => Some(DeleteMarker::Family { family, time }),
+                4 if random(4) == 0 => {
+                    store.flush_table(&name("t")).unwrap();
+                    None
+                }
+                _ => {
+                    table.put(Put::new(row.clone()).add_at("cf", qualifier, time, format!("{round}"))).unwrap();
+                    None
+                }
+            };
+            if let Some(marker) = marker {
+                table.delete(Delete::row(row).marker(marker)).unwrap();
+            }
+            for (row, qualifier) in [("r0", "q0"), ("r0", "q1"), ("r1", "q0"), ("r2", "q1"), ("none", "q0")] {
+                let all = Get::new(row.to_owned()).column("cf", qualifier).versions(3);
+                let first = table.get(&all).unwrap().cells.into_iter().next();
+                let newest = table.get(&Get::new(row.to_owned()).column("cf", qualifier)).unwrap();
+                assert_eq!(newest.cells.into_iter().next(), first, "{row} {qualifier} in round {round}");
+            }
+        }
+    });
+}

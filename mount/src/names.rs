@@ -7,7 +7,7 @@
 //! A name over [`MAX_NAME`] bytes has a short form: the longest prefix of whole characters and escapes within 221 bytes, then `%~`, then the XXH3-128 of the key
 //! as 32 lower-case hex digits. `%~` occurs in no other name, because `%` is followed by hex digits everywhere else.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use cellfs::cell::{MAX_FAMILY_LENGTH, MAX_ROW_LENGTH};
 use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128;
@@ -107,6 +107,19 @@ pub fn cell_name(family: &[u8], qualifier: &[u8]) -> Vec<u8> {
     column.push(b':');
     column.extend_from_slice(qualifier);
     shorten(&name, xxh3_128(&column))
+}
+
+/// Appends the file name of a cell to `names`. True if it ends with the qualifier as it is, which then needs no copy.
+pub fn append_cell_name(names: &mut BytesMut, family: &[u8], qualifier: &[u8]) -> bool {
+    let (spelled, tail) = (encode(family, Place::Family), encode(qualifier, Place::Qualifier));
+    if spelled.len() + 1 + tail.len() > MAX_NAME {
+        names.extend_from_slice(&cell_name(family, qualifier));
+        return false;
+    }
+    names.extend_from_slice(&spelled);
+    names.extend_from_slice(b":");
+    names.extend_from_slice(&tail);
+    matches!(tail, Cow::Borrowed(_))
 }
 
 /// Reads the file name of a row; `None` if no row can have it.

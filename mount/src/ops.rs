@@ -63,6 +63,17 @@ pub enum FileKind {
     Regular,
 }
 
+/// Whether the kernel keeps the names of an open directory, for this listing and later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListingCache {
+    /// No: each listing asks.
+    None,
+    /// Yes, but what it has is wrong (FOPEN_CACHE_DIR).
+    Renewed,
+    /// Yes, and what it has is right (FOPEN_CACHE_DIR with FOPEN_KEEP_CACHE).
+    Kept,
+}
+
 /// What stat(2) shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
@@ -258,8 +269,8 @@ pub trait Operations: Send + Sync + 'static {
     fn fsync(&self, caller: &Caller, inode: u64, handle: u64) -> FsResult<()>;
     /// The last descriptor is gone. Errors reach nobody but `.cellfs/errors`.
     fn release(&self, inode: u64, handle: u64);
-    /// Opens a directory; returns the handle.
-    fn opendir(&self, caller: &Caller, inode: u64) -> FsResult<u64>;
+    /// Opens a directory; returns the handle, and whether the kernel may answer from what it has.
+    fn opendir(&self, caller: &Caller, inode: u64) -> FsResult<(u64, ListingCache)>;
     /// Lists from `offset` (0 = from the start, on a fresh snapshot) until the sink is full or the directory ends. `plus`: give attributes too.
     fn readdir(
         &self,

@@ -11,7 +11,7 @@ use cellfs_mount::fuse::{self, MountError, MountSettings, Mounted};
 use cellfs_mount::invalidation::InvalidationQueue;
 use cellfs_mount::ops::{
     AttributeChanges, Attributes, Caller, DirectorySink, Entry, FileKind, FsError, FsResult, Invalidation, Lifetime,
-    Opened, OperationKind, Operations, ROOT_INODE, VolumeFigures,
+    ListingCache, Opened, OperationKind, Operations, ROOT_INODE, VolumeFigures,
 };
 use filesystem::NullFileSystem;
 use parking_lot::{Condvar, Mutex};
@@ -223,8 +223,8 @@ impl Operations for Odd {
         Err(FsError::new(libc::EIO, "the log failed"))
     }
     fn release(&self, _: u64, _: u64) {}
-    fn opendir(&self, _: &Caller, _: u64) -> FsResult<u64> {
-        Ok(0)
+    fn opendir(&self, _: &Caller, _: u64) -> FsResult<(u64, ListingCache)> {
+        Ok((0, ListingCache::None))
     }
     fn readdir(&self, _: &Caller, _: u64, _: u64, _: u64, _: bool, _: &mut dyn DirectorySink) -> FsResult<()> {
         Ok(())

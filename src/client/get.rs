@@ -104,6 +104,21 @@ pub struct Get {
 }
 
 impl Get {
+    /// The one column that is asked for, where all that is wanted is its newest version.
+    pub fn single_column(&self) -> Option<(&Bytes, &Bytes)> {
+        let plain = self.max_versions == 1
+            && self.time_range.is_all()
+            && self.family_time_ranges.is_empty()
+            && self.store_limit.is_none()
+            && self.store_offset == 0
+            && self.filter.is_none();
+        let mut families = self.columns.families.iter();
+        let (Some((family, Some(qualifiers))), None) = (families.next(), families.next()) else { return None };
+        let mut qualifiers = qualifiers.iter();
+        let (Some(qualifier), None) = (qualifiers.next(), qualifiers.next()) else { return None };
+        plain.then_some((family, qualifier))
+    }
+
     /// The newest version of every column of `row`.
     pub fn new(row: impl Into<Bytes>) -> Get {
         Get {

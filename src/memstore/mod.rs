@@ -13,11 +13,12 @@ mod segment_scanner;
 mod tests;
 mod tree;
 
-pub use segment::Segment;
+pub use segment::{NewestCell, Segment};
 pub use segment_scanner::SegmentScanner;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, compare};
 use parking_lot::RwLock;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The memstore of one family of one region.
@@ -73,6 +74,21 @@ impl MemStore {
     /// One scanner per segment that is not empty, newest first.
     pub fn scanners(&self, read_point: u64) -> Vec<SegmentScanner> {
         self.segments().into_iter().filter(|segment| !segment.is_empty()).map(|s| s.scanner(read_point)).collect()
+    }
+
+    /// The first cell of a column that a reader at `read_point` sees, over all segments.
+    pub fn newest_of_column(&self, family: &[u8], row: &[u8], qualifier: &[u8], read_point: u64) -> NewestCell {
+        let segments = self.segments.read();
+        let mut newest = NewestCell::Nothing;
+        for segment in std::iter::once(&segments.active).chain(&segments.snapshot) {
+            match (segment.newest_of_column(family, row, qualifier, read_point), &newest) {
+                (NewestCell::Undecided, _) => return NewestCell::Undecided,
+                (NewestCell::Nothing, _) => {}
+                (NewestCell::Cell(cell), NewestCell::Cell(other)) if compare(other, &cell) == Ordering::Less => {}
+                (found, _) => newest = found,
+            }
+        }
+        newest
     }
 
     /// False if no segment has a cell of `row`; true may be wrong, rarely.

@@ -3,15 +3,28 @@
 use super::row_filter::RowFilter;
 use super::segment_scanner::SegmentScanner;
 use super::tree::{CellTree, PrefixRule};
-use crate::cell::{Cell, CellType};
+use crate::cell::{Cell, CellType, compare_rows_and_columns};
 use crate::client::TimeRange;
 use parking_lot::RwLock;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering as Memory};
 
 /// Heap of a cell beside its encoded bytes: the cell's struct and prefix in a leaf two thirds full.
 const CELL_OVERHEAD: u64 = (56 + 8) * 3 / 2;
+
+/// The first cell of a column in the order of cells: the newest, and of one timestamp the marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewestCell {
+    /// This one.
+    Cell(Cell),
+    /// None is there.
+    Nothing,
+    /// There are markers of families, which stand elsewhere.
+    Undecided,
+}
+
 /// A sorted set of cells that only grows.
 #[derive(Debug)]
 pub struct Segment {
@@ -95,6 +108,28 @@ impl Segment {
     pub fn may_matter(&self, range: TimeRange, oldest_unexpired: i64) -> bool {
         let (min, max) = (self.min_timestamp.load(Memory::Relaxed), self.max_timestamp.load(Memory::Relaxed));
         min <= max && max >= oldest_unexpired && max >= range.min() && (range.max() == i64::MAX || min < range.max())
+    }
+
+    /// The first cell of a column with a sequence id up to `read_point`.
+    pub fn newest_of_column(&self, family: &[u8], row: &[u8], qualifier: &[u8], read_point: u64) -> NewestCell {
+        if !self.may_contain_row(row) {
+            return NewestCell::Nothing;
+        }
+        if self.may_contain_family_marker() {
+            return NewestCell::Undecided;
+        }
+        let key = Cell::first_on_column(row, family, qualifier);
+        let tree = self.tree.read();
+        let mut position = tree.lower_bound(&key, true);
+        while let Some(cell) = position.and_then(|position| tree.get(position))
+            && compare_rows_and_columns(cell, &key) == Ordering::Equal
+        {
+            if cell.sequence_id() <= read_point {
+                return NewestCell::Cell(cell.clone());
+            }
+            position = position.and_then(|position| tree.next(position));
+        }
+        NewestCell::Nothing
     }
 
     /// Bytes of heap.

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::manifest::RegionEntry;
 use crate::scanner::{RegionScanOptions, RegionScanner, RegionStores, RowRange, StoreScan, compile_filter};
 use crate::schema::{ROW_ATTRIBUTES_FAMILY, TableDescriptor};
-use crate::store::{HStore, StoreContext, StoreFile, StoreFileView, StoreFiles, StoreView};
+use crate::store::{HStore, PointRead, StoreContext, StoreFile, StoreFileView, StoreFiles, StoreView};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,11 +57,32 @@ impl Region {
     /// # Errors
     /// Those of reading files.
     pub fn get(&self, get: &Get) -> Result<Option<RowResult>> {
+        if let Some(result) = self.get_from_memory(get) {
+            return Ok(Some(result));
+        }
         let Some((read_point, views)) = self.capture(&get.columns) else { return Ok(None) };
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
         let now = self.services.store.clock.now_millis();
         read_row(get, &views, Standpoint::present(read_point, now)).map(Some)
+    }
+
+    /// What memory alone can answer of a get of one column; `None` where it cannot.
+    fn get_from_memory(&self, get: &Get) -> Option<RowResult> {
+        let (family, qualifier) = get.single_column()?;
+        let stores = self.stores.read();
+        if stores.closed {
+            return None;
+        }
+        let cells = match stores.get(family)?.newest_in_memory(&get.row, qualifier, self.services.mvcc.read_point()) {
+            PointRead::Found(cell) => vec![cell],
+            PointRead::Absent => Vec::new(),
+            PointRead::Unknown => return None,
+        };
+        drop(stores);
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.counters.gets.fetch_add(1, Ordering::Relaxed);
+        Some(RowResult { cells, partial: false })
     }
 
     /// Reads a row as of `millis`; `None` when the region is closed.

@@ -4,6 +4,7 @@ mod context;
 mod file;
 mod newest;
 mod part;
+mod point;
 mod view;
 mod writer;
 
@@ -11,6 +12,7 @@ pub use context::{StoreContext, parse_store_file_name, store_file_name};
 pub use file::{StoreFile, StoreFileView, StoreFiles};
 pub use newest::Newest;
 pub use part::StoreFilePart;
+pub use point::PointRead;
 pub use view::StoreView;
 pub use writer::{RowBounds, StoreFileRequest, StoreFileWriter, WrittenStoreFile, is_disk_failure, write_store_file};
 

@@ -7,6 +7,8 @@ use super::view::StoreView;
 use crate::cell::{Cell, CellScanner, CellType};
 use crate::error::Result;
 use crate::hfile::ReadOptions;
+use crate::memstore::{NewestCell, Segment};
+use std::sync::Arc;
 
 /// The newest timestamps found at or above a floor; `None` where nothing reaches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +51,9 @@ impl StoreView {
     /// Those of reading the files.
     pub fn newest_of_column(&self, row: &[u8], qualifier: &[u8], floor: i64) -> Result<Newest> {
         let mut newest = Newest::default();
-        for Reaching { mut source, family_markers } in self.sources_reaching(row, Some(qualifier), floor)? {
+        let segments: &[_] =
+            if self.newest_in_segments(row, qualifier, floor, &mut newest) { &[] } else { &self.segments };
+        for Reaching { mut source, family_markers } in self.sources_reaching(segments, row, Some(qualifier), floor)? {
             if family_markers {
                 note_family_markers(source.as_mut(), &self.family, row, floor, &mut newest)?;
             }
@@ -65,13 +69,30 @@ impl StoreView {
         Ok(newest)
     }
 
+    /// Takes the memstore's newest cell of the column into account; false where markers of families must be looked for.
+    fn newest_in_segments(&self, row: &[u8], qualifier: &[u8], floor: i64, newest: &mut Newest) -> bool {
+        for segment in &self.segments {
+            if segment.timestamps().is_none_or(|(_, max)| max < floor) {
+                continue;
+            }
+            match segment.newest_of_column(&self.family, row, qualifier, u64::MAX) {
+                NewestCell::Cell(cell) if cell.timestamp() >= floor => {
+                    newest.note(cell.cell_type(), cell.timestamp());
+                }
+                NewestCell::Cell(_) | NewestCell::Nothing => {}
+                NewestCell::Undecided => return false,
+            }
+        }
+        true
+    }
+
     /// The newest timestamp of any cell of the family in the row, if it is at or above `floor`.
     ///
     /// # Errors
     /// Those of reading the files.
     pub fn newest_of_row(&self, row: &[u8], floor: i64) -> Result<Option<i64>> {
         let mut newest = None;
-        for Reaching { mut source, .. } in self.sources_reaching(row, None, floor)? {
+        for Reaching { mut source, .. } in self.sources_reaching(&self.segments, row, None, floor)? {
             source.seek(&Cell::first_on_row(row))?;
             while let Some(cell) = source.peek()
                 && cell.row() == row
@@ -83,9 +104,15 @@ impl StoreView {
         Ok(newest)
     }
 
-    fn sources_reaching(&self, row: &[u8], qualifier: Option<&[u8]>, floor: i64) -> Result<Vec<Reaching>> {
+    fn sources_reaching(
+        &self,
+        segments: &[Arc<Segment>],
+        row: &[u8],
+        qualifier: Option<&[u8]>,
+        floor: i64,
+    ) -> Result<Vec<Reaching>> {
         let mut sources: Vec<Reaching> = Vec::new();
-        for segment in &self.segments {
+        for segment in segments {
             let reaches = segment.timestamps().is_some_and(|(_, max)| max >= floor);
             if reaches && segment.may_contain_row(row) {
                 let family_markers = segment.may_contain_family_marker();

@@ -2,8 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 use cellfs_mount::ops::{
-    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FileKind, FsError, FsResult, Lifetime, Opened,
-    Operations, ROOT_INODE, TimeChange, VolumeFigures,
+    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FileKind, FsError, FsResult, Lifetime, ListingCache,
+    Opened, Operations, ROOT_INODE, TimeChange, VolumeFigures,
 };
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -308,8 +308,8 @@ impl Operations for NullFileSystem {
 
     fn release(&self, _inode: u64, _handle: u64) {}
 
-    fn opendir(&self, _caller: &Caller, _inode: u64) -> FsResult<u64> {
-        Ok(self.last_handle.fetch_add(1, Ordering::Relaxed))
+    fn opendir(&self, _caller: &Caller, _inode: u64) -> FsResult<(u64, ListingCache)> {
+        Ok((self.last_handle.fetch_add(1, Ordering::Relaxed), ListingCache::None))
     }
 
     fn readdir(

@@ -3,13 +3,14 @@
 use super::cells::Version;
 use super::handle::{DirectoryHandle, Handle};
 use super::inode::{Inode, Node, Way};
-use super::lookup::{cell_entry, node_of, row_scan};
+use super::lookup::{cell_entry, expires, node_of, row_scan};
+use super::name_arena::NameArena;
 use super::scratch::ScratchPlace;
 use super::via::ViaSource;
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicListing, MagicNode, TableHandle};
 use crate::names;
-use crate::ops::{Caller, DirectorySink, Entry, FileKind, FsResult, Lifetime};
+use crate::ops::{Caller, DirectorySink, Entry, FileKind, FsResult, Lifetime, ListingCache};
 use bytes::Bytes;
 use cellfs::cell::Cell;
 use cellfs::client::{ResultScanner, Scan};
@@ -67,6 +68,7 @@ enum Source {
 /// Rows that hold cells, merged with those that are kept without any.
 struct RowSource {
     table: TableHandle,
+    arena: NameArena,
     scanner: Box<dyn ResultScanner>,
     ahead: Option<Bytes>,
     started: bool,
@@ -79,6 +81,9 @@ struct CellSource {
     row: Bytes,
     /// Of a row below `.cf/`: the only family shown, whose qualifiers are the names.
     family: Option<Bytes>,
+    arena: NameArena,
+    /// That of the last cell: its bytes are shared by all of them.
+    last_family: Bytes,
     scanner: Box<dyn ResultScanner>,
     part: VecDeque<Cell>,
     making: VecDeque<CellAddress>,
@@ -86,16 +91,21 @@ struct CellSource {
 }
 
 impl CellSource {
-    fn name(&self, cell: &CellAddress) -> Vec<u8> {
-        match self.family {
-            Some(_) => names::qualifier_name(&cell.qualifier),
-            None => names::cell_name(&cell.family, &cell.qualifier),
+    /// The name of a cell, its family and its qualifier.
+    fn name(&mut self, family: &[u8], qualifier: &[u8]) -> (Bytes, Bytes, Bytes) {
+        if self.last_family != family {
+            self.last_family = Bytes::copy_from_slice(family);
         }
+        let (name, qualifier) = match self.family {
+            Some(_) => (names::qualifier_name(qualifier).into(), self.arena.copy(qualifier)),
+            None => self.arena.cell_name(family, qualifier),
+        };
+        (name, self.last_family.clone(), qualifier)
     }
 }
 
 impl CellFs {
-    pub(super) fn open_directory(&self, shown: &Arc<Inode>) -> FsResult<u64> {
+    pub(super) fn open_directory(&self, shown: &Arc<Inode>) -> FsResult<(u64, ListingCache)> {
         let inode = shown.target().unwrap_or(shown);
         let node = inode.node();
         if matches!(node, Node::Cell(_) | Node::Scratch(_)) {
@@ -104,14 +114,22 @@ impl CellFs {
         let handle = self.handles.reserve();
         let of_aliases =
             matches!(node, Node::Magic(MagicNode::ViaKeys(..) | MagicNode::ScanRows(..) | MagicNode::FamilyRows(..)));
+        let alias = shown.target().is_some() || of_aliases;
+        // Tables and rows in their own place change by what the kernel does, or an invalidation says so; cells that vanish by themselves do neither.
+        let kept = match &node {
+            Node::Table(table) | Node::Row(table, _) => !alias && table.is_live() && !expires(table),
+            _ => false,
+        };
+        let cache = if kept { inode.listing.opened() } else { ListingCache::None };
         let directory = DirectoryHandle {
             inode: Arc::clone(inode),
             shown: Arc::clone(shown),
-            alias: shown.target().is_some() || of_aliases,
+            alias,
+            kept,
             listing: Mutex::default(),
         };
-        self.handles.insert(handle, Handle::Directory(directory));
-        Ok(handle)
+        self.handles.insert(handle, Handle::Directory(Box::new(directory)));
+        Ok((handle, cache))
     }
 
     pub(super) fn list(
@@ -132,6 +150,9 @@ impl CellFs {
         loop {
             while position >= *base + recent.len() as u64 {
                 let Some(item) = self.next_item(cursor)? else { return Ok(()) };
+                if item.version.as_ref().is_some_and(|version| version.expires_millis.is_some()) {
+                    directory.inode.listing.changed();
+                }
                 recent.push_back(item);
                 if recent.len() > REPLAYED {
                     recent.pop_front();
@@ -267,7 +288,14 @@ impl CellFs {
                 }
                 *scratch = Some((ScratchPlace { table: table.id(), row: None }, None));
                 let scanner = table.0.scan(&Scan { first_cell_only: true, ..Scan::new() })?;
-                Source::Rows(RowSource { table, scanner, ahead: None, started: false, last: None })
+                Source::Rows(RowSource {
+                    table,
+                    arena: NameArena::default(),
+                    scanner,
+                    ahead: None,
+                    started: false,
+                    last: None,
+                })
             }
             Node::Row(table, row) => {
                 *scratch = Some((ScratchPlace { table: table.id(), row: Some(row.clone()) }, None));
@@ -300,7 +328,8 @@ impl CellFs {
             scan.columns.add_family(family.clone());
         }
         let scanner = table.0.scan(&scan)?;
-        Ok(CellSource { table, row, family, scanner, part: VecDeque::new(), making, ended: false })
+        let (arena, last_family) = (NameArena::default(), Bytes::new());
+        Ok(CellSource { table, row, family, arena, last_family, scanner, part: VecDeque::new(), making, ended: false })
     }
 
     /// What `..` leads to, as far as the node says it.
@@ -382,7 +411,7 @@ impl CellFs {
     fn next_row(&self, source: &mut RowSource) -> FsResult<Option<Item>> {
         if !source.started || source.ahead.is_some() && source.ahead == source.last {
             // A copy: keys outlive the listing in inodes, and must not hold on to the blocks they were read from.
-            source.ahead = source.scanner.next()?.map(|row| Bytes::copy_from_slice(row.row()));
+            source.ahead = source.scanner.next()?.map(|row| source.arena.copy(row.row()));
             source.started = true;
         }
         let kept = self.state.kept.next_after(source.table.id(), source.last.as_ref());
@@ -418,7 +447,7 @@ impl CellFs {
             };
             if made_first {
                 let Some(cell) = source.making.pop_front() else { continue };
-                let name = source.name(&cell);
+                let (name, ..) = source.name(&cell.family, &cell.qualifier);
                 return Ok(Some(Item::new(name, Node::Cell(cell), FileKind::Regular)));
             }
             let Some(cell) = source.part.pop_front() else { return Ok(None) };
@@ -432,14 +461,9 @@ impl CellFs {
             if self.state.hidden.contains(id, &source.row, cell.family(), cell.qualifier()) {
                 continue;
             }
-            let address = CellAddress {
-                table: source.table.clone(),
-                row: source.row.clone(),
-                family: Bytes::copy_from_slice(cell.family()),
-                qualifier: Bytes::copy_from_slice(cell.qualifier()),
-            };
+            let (name, family, qualifier) = source.name(cell.family(), cell.qualifier());
+            let address = CellAddress { table: source.table.clone(), row: source.row.clone(), family, qualifier };
             let version = Some(self.version_of(&address, &cell));
-            let name = source.name(&address);
             return Ok(Some(Item { version, ..Item::new(name, Node::Cell(address), FileKind::Regular) }));
         }
     }

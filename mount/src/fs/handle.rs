@@ -17,7 +17,7 @@ pub enum Handle {
     /// A dot file.
     Magic(MagicHandle),
     /// A directory.
-    Directory(DirectoryHandle),
+    Directory(Box<DirectoryHandle>),
 }
 
 /// An open cell or scratch file.
@@ -61,8 +61,19 @@ pub struct DirectoryHandle {
     pub shown: Arc<Inode>,
     /// Names below it lead to what other names lead to as well: the kernel is to remember none of them.
     pub alias: bool,
+    /// The kernel may keep its names, so the inode counts it.
+    pub kept: bool,
     /// How far the listing is.
     pub listing: Mutex<Listing>,
+}
+
+impl DirectoryHandle {
+    /// The handle is gone.
+    pub fn closed(&self) {
+        if self.kept {
+            self.inode.listing.closed();
+        }
+    }
 }
 
 const SHARDS: usize = 16;

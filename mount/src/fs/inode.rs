@@ -4,6 +4,12 @@
 //! deleted file is still open, take the next free number. All numbers but the root's and those of tables' `.schema` have the highest bit set, so
 //! that `.schema` has the lowest number of its table.
 
+mod absent;
+mod listing_mark;
+
+pub use absent::AbsentNames;
+pub use listing_mark::ListingMark;
+
 use super::cells::CellState;
 use super::rows::RowFacts;
 use crate::magic::{CellAddress, MagicNode, ScanParts, TableHandle, put_scheme};
@@ -11,7 +17,7 @@ use crate::ops::ROOT_INODE;
 use bytes::Bytes;
 use cellfs::types::KeyScheme;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -48,7 +54,7 @@ impl Way {
 }
 
 /// What an inode is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// The root.
     Root,
@@ -68,6 +74,12 @@ pub enum Node {
     Magic(MagicNode),
 }
 
+impl Hash for Node {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(number_of(self));
+    }
+}
+
 /// One inode. Everything about an open or cached file hangs here, under one lock; engine calls for one cell are made under it, which orders them.
 ///
 /// Locks are taken in this order: states of inodes (several only in a rename, by number), then the table's, then identities.
@@ -75,6 +87,8 @@ pub enum Node {
 pub struct Inode {
     /// The number.
     pub number: u64,
+    /// Of directories.
+    pub listing: ListingMark,
     identity: Mutex<Identity>,
     state: Mutex<InodeState>,
     /// Of [`Node::Via`]: the row, to which this inode holds one of the kernel's references.
@@ -95,9 +109,9 @@ pub struct InodeState {
     /// Of cells and scratch files.
     pub cell: CellState,
     /// Of rows.
-    pub row: Option<RowFacts>,
+    pub row: Option<Box<RowFacts>>,
     /// Of directories: names said not to exist, which the kernel may remember.
-    pub absent: HashSet<Bytes>,
+    pub absent: AbsentNames,
 }
 
 impl Inode {
@@ -108,7 +122,7 @@ impl Inode {
 
     fn leading_to(number: u64, node: Node, target: Option<Arc<Inode>>) -> Arc<Inode> {
         let identity = Mutex::new(Identity { node, unlinked: false });
-        Arc::new(Inode { number, identity, state: Mutex::default(), target })
+        Arc::new(Inode { number, listing: ListingMark::default(), identity, state: Mutex::default(), target })
     }
 
     /// The row that this inode is another directory of.
@@ -138,8 +152,8 @@ impl Inode {
 }
 
 /// Numbers are hashes already.
-#[derive(Default)]
-struct NumberHasher(u64);
+#[derive(Debug, Default)]
+pub(super) struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
@@ -153,7 +167,7 @@ impl Hasher for NumberHasher {
     }
 }
 
-type NumberHash = BuildHasherDefault<NumberHasher>;
+pub(super) type NumberHash = BuildHasherDefault<NumberHasher>;
 
 const SHARDS: usize = 64;
 
@@ -170,7 +184,7 @@ type Shard = Mutex<HashMap<u64, Slot, NumberHash>>;
 pub struct InodeTable {
     shards: Vec<Shard>,
     /// Nodes whose inode is not at the number that their hash gives: renamed, or in the way of another.
-    displaced: RwLock<HashMap<Node, u64>>,
+    displaced: RwLock<HashMap<Node, u64, NumberHash>>,
     displaced_count: AtomicUsize,
     next_scratch: AtomicU64,
 }
@@ -220,7 +234,8 @@ impl InodeTable {
     }
 
     fn reference_leading_to(&self, node: Node, target: Option<Arc<Inode>>) -> Arc<Inode> {
-        let mut number = self.start(&node);
+        let home = number_of(&node);
+        let mut number = self.displaced_to(&node).unwrap_or(home);
         loop {
             let mut shard = self.shard(number).lock();
             match shard.get_mut(&number) {
@@ -233,10 +248,11 @@ impl InodeTable {
                     number = after(number);
                 }
                 None => {
-                    let inode = Inode::leading_to(number, node.clone(), target);
+                    let displaced = (number != home).then(|| node.clone());
+                    let inode = Inode::leading_to(number, node, target);
                     shard.insert(number, Slot { inode: Arc::clone(&inode), lookups: 1 });
                     drop(shard);
-                    if number != number_of(&node) {
+                    if let Some(node) = displaced {
                         self.displace(node, number);
                     }
                     return inode;
@@ -292,7 +308,10 @@ impl InodeTable {
         drop(shard);
         let Some(Slot { inode, .. }) = gone else { return };
         if self.displaced_count.load(Ordering::Acquire) > 0 {
-            self.undisplace(&inode.node(), number);
+            let node = inode.node();
+            if self.undisplace(&node, number) {
+                self.renumbered(&node);
+            }
         }
         if let Some(target) = inode.target() {
             self.forget(target.number, 1);
@@ -353,12 +372,15 @@ impl InodeTable {
 
     /// Where to begin looking for a node.
     fn start(&self, node: &Node) -> u64 {
-        if self.displaced_count.load(Ordering::Acquire) > 0
-            && let Some(number) = self.displaced.read().get(node)
-        {
-            return *number;
+        self.displaced_to(node).unwrap_or_else(|| number_of(node))
+    }
+
+    /// Where a node is that is not where its hash says.
+    fn displaced_to(&self, node: &Node) -> Option<u64> {
+        if self.displaced_count.load(Ordering::Acquire) == 0 {
+            return None;
         }
-        number_of(node)
+        self.displaced.read().get(node).copied()
     }
 
     fn displace(&self, node: Node, number: u64) {
@@ -367,11 +389,29 @@ impl InodeTable {
         self.displaced_count.store(displaced.len(), Ordering::Release);
     }
 
-    fn undisplace(&self, node: &Node, number: u64) {
+    /// True if the node was displaced to `number`.
+    fn undisplace(&self, node: &Node, number: u64) -> bool {
+        if self.displaced_count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
         let mut displaced = self.displaced.write();
-        if displaced.get(node) == Some(&number) {
+        let was = displaced.get(node) == Some(&number);
+        if was {
             displaced.remove(node);
             self.displaced_count.store(displaced.len(), Ordering::Release);
+        }
+        was
+    }
+
+    /// The node will have another number the next time: a listing that the kernel keeps would say the old one.
+    fn renumbered(&self, node: &Node) {
+        let directory = match node {
+            Node::Cell(cell) => Node::Row(cell.table.clone(), cell.row.clone()),
+            Node::Row(table, _) => Node::Table(table.clone()),
+            _ => return,
+        };
+        if let Some(directory) = self.find(&directory) {
+            directory.listing.changed();
         }
     }
 

@@ -194,7 +194,7 @@ impl CellFs {
         }
         let Some(facts) = self.read_row_facts(table, &row)? else { return Ok(None) };
         let inode = self.state.inodes.reference(node);
-        inode.lock().row.get_or_insert(facts);
+        inode.lock().row.get_or_insert_with(|| Box::new(facts));
         Ok(self.row_attributes(&inode, table, &row)?.map(|attributes| self.row_entry(table, attributes)))
     }
 
@@ -215,7 +215,7 @@ impl CellFs {
         let mut state = inode.lock();
         let fresh = state.row.as_ref().is_some_and(|facts| facts.epoch == self.state.epoch()) && !expires(table);
         if !fresh {
-            state.row = self.read_row_facts(table, row)?;
+            state.row = self.read_row_facts(table, row)?.map(Box::new);
         }
         state.attributes_given = true;
         let shown = state.row.as_ref().map(|facts| facts.own.show_row(inode.number, facts.newest_millis, defaults));

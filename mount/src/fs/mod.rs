@@ -16,6 +16,7 @@ mod handle;
 mod hidden;
 pub mod inode;
 mod lookup;
+mod name_arena;
 mod open;
 mod read;
 mod rename;
@@ -34,8 +35,8 @@ pub use state::{FsOptions, MountState};
 
 use crate::magic::{Magic, MagicNode, MountHooks};
 use crate::ops::{
-    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FsError, FsResult, Invalidation, Lifetime, Opened,
-    OperationKind, Operations, VolumeFigures,
+    AttributeChanges, Attributes, Caller, DirectorySink, Entry, FsError, FsResult, Invalidation, Lifetime,
+    ListingCache, Opened, OperationKind, Operations, VolumeFigures,
 };
 use bytes::Bytes;
 use cellfs::client::Admin;
@@ -258,7 +259,7 @@ impl Operations for CellFs {
         }
     }
 
-    fn opendir(&self, _caller: &Caller, inode: u64) -> FsResult<u64> {
+    fn opendir(&self, _caller: &Caller, inode: u64) -> FsResult<(u64, ListingCache)> {
         self.open_directory(&self.shown_inode(inode)?)
     }
 
@@ -278,7 +279,9 @@ impl Operations for CellFs {
     }
 
     fn releasedir(&self, _inode: u64, handle: u64) {
-        self.handles.remove(handle);
+        if let Some(Handle::Directory(directory)) = self.handles.remove(handle).as_deref() {
+            directory.closed();
+        }
     }
 
     fn fsyncdir(&self, _caller: &Caller, _inode: u64, _handle: u64) -> FsResult<()> {

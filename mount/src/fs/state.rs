@@ -1,7 +1,7 @@
 //! What the file system and the dot names share: options, errors, inodes, and what must outlive the kernel's references.
 
 use super::errors::{ErrorLine, ErrorLog};
-use super::inode::{InodeTable, Node};
+use super::inode::{AbsentNames, InodeTable, Node};
 use super::rows::KeptRows;
 use super::scratch::{HiddenCells, ScratchFiles};
 use crate::invalidation::InvalidationQueue;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use cellfs::client::TableAttributes;
 use cellfs::clock::{Clock, SystemClock};
 use parking_lot::{Mutex, RwLock};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -202,7 +202,17 @@ impl MountState {
 
     /// Tells the kernel to forget something.
     pub fn invalidate(&self, invalidation: Invalidation) {
+        if let Invalidation::Name { parent, .. } = &invalidation {
+            self.listing_changed(*parent);
+        }
         self.options.invalidations.send(invalidation);
+    }
+
+    /// A directory's listing is not what the kernel may have kept of it.
+    fn listing_changed(&self, directory: u64) {
+        if self.inodes.get(directory).is_some_and(|inode| inode.listing.changed()) {
+            self.options.invalidations.send(Invalidation::Inode { inode: directory, attributes_only: false });
+        }
     }
 
     /// Notes that the kernel is told that a name does not exist; false if it must not remember.
@@ -212,7 +222,7 @@ impl MountState {
         if state.absent.len() >= ABSENT_NAMES {
             return false;
         }
-        state.absent.insert(Bytes::copy_from_slice(name));
+        state.absent.insert(name);
         true
     }
 
@@ -278,8 +288,9 @@ impl MountState {
     }
 
     /// The names of a directory that were said not to exist may exist now.
-    fn forget_absent(&self, directory: u64, absent: &mut HashSet<Bytes>) {
-        for name in absent.drain() {
+    fn forget_absent(&self, directory: u64, absent: &mut AbsentNames) {
+        self.listing_changed(directory);
+        for name in absent.take() {
             self.invalidate(Invalidation::Name { parent: directory, name });
         }
     }

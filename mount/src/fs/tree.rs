@@ -120,7 +120,8 @@ impl CellFs {
         self.state.table_changed(table.id(), now);
         self.magic.table_changed(table.id());
         let inode = self.state.inodes.reference(Node::Row(table.clone(), row.clone()));
-        inode.lock().row = Some(RowFacts { own, stored, newest_millis: now, epoch: self.state.epoch() });
+        let facts = RowFacts { own, stored, newest_millis: now, epoch: self.state.epoch() };
+        inode.lock().row = Some(Box::new(facts));
         match self.row_attributes(&inode, table, &row)? {
             Some(attributes) => Ok(self.row_entry(table, attributes)),
             None => Err(FsError::not_found()),

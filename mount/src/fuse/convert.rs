@@ -1,6 +1,6 @@
 //! Our answers in the kernel's words, and the kernel's questions in ours.
 
-use crate::ops::{Attributes, Caller, FileKind, Lifetime, Opened, TimeChange};
+use crate::ops::{Attributes, Caller, FileKind, Lifetime, ListingCache, Opened, TimeChange};
 use fuser::{FileAttr, FileType, FopenFlags, INodeNo, Request, TimeOrNow};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -81,6 +81,14 @@ pub(super) fn open_flags(opened: &Opened) -> FopenFlags {
     // Not FOPEN_STREAM: with it the kernel keeps no position at all and every read would ask for offset 0.
     flags.set(FopenFlags::FOPEN_NONSEEKABLE, opened.stream);
     flags
+}
+
+pub(super) fn listing_flags(cache: ListingCache) -> FopenFlags {
+    match cache {
+        ListingCache::None => FopenFlags::empty(),
+        ListingCache::Renewed => FopenFlags::FOPEN_CACHE_DIR,
+        ListingCache::Kept => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
+    }
 }
 
 pub(super) fn time_change(time: TimeOrNow) -> TimeChange {

@@ -6,8 +6,8 @@ use super::directory::{GENERATION, Plain, Plus};
 use crate::invalidation::InvalidationQueue;
 use crate::ops::{AttributeChanges, Caller, DirectorySink, FileKind, FsError, FsResult, Lifetime, Operations};
 use fuser::{
-    Errno, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    Errno, FileHandle, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -230,7 +230,7 @@ impl<F: Operations> Server<F> {
 
     pub(super) fn opendir(&self, question: &Question, reply: ReplyOpen) {
         match self.ask(question, None, |operations, caller| operations.opendir(caller, question.inode)) {
-            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
+            Ok((handle, cache)) => reply.opened(FileHandle(handle), convert::listing_flags(cache)),
             Err(errno) => reply.error(errno),
         }
     }

@@ -46,7 +46,7 @@ impl TableHandle {
 
 impl PartialEq for TableHandle {
     fn eq(&self, other: &Self) -> bool {
-        self.id() == other.id()
+        Arc::ptr_eq(&self.0, &other.0) || self.id() == other.id()
     }
 }
 

@@ -398,7 +398,7 @@ impl Kernel {
     /// Name, inode and kind of each entry, `room` entries per call.
     pub fn list_entries(&mut self, path: &str, room: usize, plus: bool) -> Call<Vec<(String, u64, FileKind)>> {
         let inode = self.walk(path)?;
-        let handle = self.fs.opendir(&self.caller, inode).map_err(|error| error.errno)?;
+        let (handle, _) = self.fs.opendir(&self.caller, inode).map_err(|error| error.errno)?;
         let mut all = Vec::new();
         let mut offset = 0;
         loop {

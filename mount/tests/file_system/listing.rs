@@ -80,7 +80,7 @@ fn a_listing_is_of_one_moment_and_rewinding_takes_a_new_one() {
     }
     let mut kernel = filled(5);
     let inode = kernel.walk("default/t").unwrap();
-    let handle = kernel.fs.opendir(&kernel.caller, inode).unwrap();
+    let (handle, _) = kernel.fs.opendir(&kernel.caller, inode).unwrap();
     let next = |kernel: &Kernel, offset| {
         let mut sink = One(Vec::new(), 0);
         kernel.fs.readdir(&kernel.caller, inode, handle, offset, false, &mut sink).unwrap();

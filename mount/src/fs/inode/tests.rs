@@ -58,3 +58,9 @@ fn an_unlinked_inode_is_no_longer_found_by_name() {
     table.for_each(|_| seen += 1);
     assert_eq!((seen, table.len()), (2, 2));
 }
+
+#[test]
+fn an_inode_is_small() {
+    // docs/performance.md has the sum: a kernel that knows a million cells makes the daemon keep as many of these.
+    assert!(size_of::<Inode>() <= 384, "{} bytes", size_of::<Inode>());
+}
