@@ -33,6 +33,8 @@ enum Command {
     Fs(fs::Options),
     /// A table of a million rows, listed. Exits non-zero when a goal is missed.
     Scale(fs::scale::Options),
+    /// A million rows through every form of `.import` and `.scan`. Exits non-zero when something is missing or memory grows.
+    Streams(fs::streams::Options),
     /// Store files written and read in each encoding and codec, beside HBase. Exits non-zero when a goal is missed.
     Hfile(hfile::Options),
     /// The textbook's experiments: exact counts and sizes. Exits non-zero when a figure is off.
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Engine(options) => engine::run(&directory, &options).map(|()| true),
         Command::Fs(options) => fs::run(&directory, &options).map(|()| true),
         Command::Scale(options) => fs::scale::run(&directory, &options),
+        Command::Streams(options) => fs::streams::run(&directory, &options),
         Command::Hfile(options) => hfile::run(&directory, &options),
         Command::Textbook(options) => textbook::run(&directory, &options),
     };

@@ -286,6 +286,29 @@ fn of_eight_movers_one_gets_each_task() {
 }
 
 #[test]
+fn whole_imports_are_seen_at_once_or_not_at_all() {
+    let Some(place) = with_row() else { return };
+    let output = place.sh(r#"
+        cd default/t
+        echo old > r/cf:a; cat r/cf:a; stat -c %s r/cf:a; test -e new/cf:a || echo absent
+        seq -f 'r%06g,v' 5000 -1 1 | sed '1i row,cf:a' > "$OUT"/big.csv
+        printf 'row,cf:a\nr,changed\nnew,there\n' | cat > .import/atomic/csv; cat .import/last | cut -d' ' -f1-3
+        cat r/cf:a; echo; stat -c %s r/cf:a; cat new/cf:a; echo
+        cat "$OUT"/big.csv > .import/new/csv; cat .scan/count
+        cat "$OUT"/big.csv > .import/new/csv 2> "$OUT"/said || echo refused; grep -c 'Invalid argument' "$OUT"/said
+        wc -l < .import/errors; head -1 .import/errors
+        (echo row,cf:a; echo only,this) | cat > .import/replace/csv
+        ls; test -e r || echo gone; cat only/cf:a; echo
+    "#);
+    let expected = [
+        "old\n4\nabsent\nrows=2 cells=2 rejected=0\nchanged\n7\nthere\n5002\n",
+        "refused\n1\n5000\nline 5001: the row r000001 exists\nonly\ngone\nthis\n",
+    ];
+    assert_eq!(output, expected.concat());
+    place.unmount();
+}
+
+#[test]
 fn archives_and_copies_that_go_on_where_they_were() {
     if !support::can_mount() {
         return;

@@ -4,6 +4,7 @@
 mod mounted;
 mod operations;
 pub mod scale;
+pub mod streams;
 mod trees;
 
 use crate::figures::{self, Figure, Result};

@@ -97,8 +97,14 @@ pub(super) fn shell(script: &str, argument: &Path) -> Result<String> {
 
 /// Resident memory of a process in MB (10^6), as the kernel counts it.
 pub(super) fn resident_mb(pid: u32) -> Result<f64> {
+    memory_mb(pid, "VmRSS:")
+}
+
+/// A field of a process' status in MB (10^6): `VmRSS:` is memory now, `VmHWM:` at its peak.
+pub(super) fn memory_mb(pid: u32, field: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/PID/status")?;
-    let kb: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kb: f64 =
+        line.ok_or_else(|| format!("no {field} in /proc/PID/status"))?.trim().trim_end_matches(" kB").parse()?;
     Ok(kb * 1024.0 / 1e6)
 }

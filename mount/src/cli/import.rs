@@ -5,9 +5,9 @@ use super::error::{CliError, CliResult};
 use super::output::Output;
 use super::progress::Progress;
 use super::store;
-use crate::magic::ImportForm;
 use crate::magic::import::Importer;
 use crate::magic::schema::NameSpelling;
+use crate::magic::{ImportForm, ImportMode};
 use bytes::Bytes;
 use cellfs::client::{Admin, Table, TableAttributes, TableName};
 use cellfs::hfile::HFileReader;
@@ -203,7 +203,7 @@ fn import_all(opened: &Store, table: &Arc<dyn Table>, inputs: &[Input]) -> CliRe
     }
     for input in inputs {
         let Some(form) = input.form.of_importer() else { continue };
-        let mut importer = Importer::new(Arc::clone(table), form);
+        let mut importer = Importer::new(Arc::clone(table), ImportMode::Lines, form);
         let result = import_text(&mut importer, input, &progress);
         totals.take(&mut importer, &input.path);
         result?;

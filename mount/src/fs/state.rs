@@ -444,6 +444,10 @@ impl MountHooks for MountState {
                 rows.sort_unstable();
                 self.rows_changed(table, |row| rows.binary_search_by(|other| other.as_ref().cmp(row)).is_ok());
             }
+            Change::AnyRow { table } => {
+                self.table_changed(table, now);
+                self.rows_changed(table, |_| true);
+            }
             Change::Table { table } => {
                 self.kept.remove_table(table);
                 self.hidden.remove_table(table);

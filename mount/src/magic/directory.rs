@@ -1,6 +1,7 @@
 //! Which dot names there are: lookups and listings.
 
-use super::node::{ImportForm, InstanceFile, MagicNode, TableHandle};
+use super::node::{ImportForm, ImportMode, InstanceFile, MagicNode, TableHandle};
+use super::path::{WHOLE, whole_name};
 use super::scan::{ScanForm, ScanParts};
 use super::{Magic, MagicListing, Place, family, guide, instance, typed, versions, via};
 use crate::ops::{FsError, FsResult};
@@ -79,11 +80,12 @@ impl Magic {
             MagicNode::Import(table) => match name {
                 b"errors" => Some(MagicNode::ImportErrors(table.clone())),
                 b"last" => Some(MagicNode::ImportLast(table.clone())),
-                _ => ImportForm::ALL
-                    .into_iter()
-                    .find(|form| form.name().as_bytes() == name)
-                    .map(|form| MagicNode::ImportStream(table.clone(), form)),
+                _ => match WHOLE.into_iter().find(|kind| whole_name(*kind).as_bytes() == name) {
+                    Some(kind) => Some(MagicNode::ImportWhole(table.clone(), kind)),
+                    None => import_stream(table, ImportMode::Lines, name),
+                },
             },
+            MagicNode::ImportWhole(table, kind) => import_stream(table, ImportMode::Whole(*kind), name),
             MagicNode::Versions(table, row) => versions::lookup_cell(table, row, name)?,
             MagicNode::CellVersions(cell) => versions::lookup_version(cell, name)?,
             MagicNode::Families(table) => family::lookup(table, name),
@@ -170,17 +172,18 @@ impl Magic {
                 all
             }
             MagicNode::Import(table) => {
-                let forms = ImportForm::ALL
+                let whole = WHOLE
                     .into_iter()
-                    .map(|form| (form.name().to_owned(), MagicNode::ImportStream(table.clone(), form)));
+                    .map(|kind| (whole_name(kind).to_owned(), MagicNode::ImportWhole(table.clone(), kind)));
                 let reports = [
                     ("errors".to_owned(), MagicNode::ImportErrors(table.clone())),
                     ("last".to_owned(), MagicNode::ImportLast(table.clone())),
                 ];
-                let mut all: Vec<_> = forms.chain(reports).collect();
+                let mut all: Vec<_> = import_streams(table, ImportMode::Lines).chain(whole).chain(reports).collect();
                 all.sort_by(|a, b| a.0.cmp(&b.0));
                 all
             }
+            MagicNode::ImportWhole(table, kind) => import_streams(table, ImportMode::Whole(*kind)).collect(),
             MagicNode::Versions(table, row) => return versions::list_cells(table, row),
             MagicNode::CellVersions(cell) => return versions::list_versions(cell),
             MagicNode::Families(table) => return Ok(family::list(table)),
@@ -200,4 +203,15 @@ impl Magic {
         };
         Ok(Box::new(fixed.into_iter().map(|(name, node)| Ok((Bytes::from(name), node)))))
     }
+}
+
+fn import_stream(table: &TableHandle, mode: ImportMode, name: &[u8]) -> Option<MagicNode> {
+    let form = ImportForm::ALL.into_iter().find(|form| form.name().as_bytes() == name)?;
+    Some(MagicNode::ImportStream(table.clone(), mode, form))
+}
+
+fn import_streams(table: &TableHandle, mode: ImportMode) -> impl Iterator<Item = (String, MagicNode)> {
+    ImportForm::ALL
+        .into_iter()
+        .map(move |form| (form.name().to_owned(), MagicNode::ImportStream(table.clone(), mode, form)))
 }

@@ -24,6 +24,11 @@ pub enum Change {
         /// The row keys.
         rows: Vec<Bytes>,
     },
+    /// Any row of the table may have changed, and what is not stored goes on (an import of any size).
+    AnyRow {
+        /// The table's id.
+        table: u64,
+    },
     /// Any row of the table may have changed (truncate, a family dropped).
     Table {
         /// The table's id.

@@ -42,6 +42,8 @@ NAMESPACE/                   mkdir creates, rmdir drops an empty one; .schema .s
                              where filter sample, for agg also sum group
                              FORM: rows/ keys count agg jsonl cells tsv csv
     .import/FORM             write jsonl cells tsv csv; then see .import/errors and .import/last
+    .import/atomic/FORM      all or nothing, installed at close; new/FORM refuses rows that exist,
+                             replace/FORM puts its rows in the place of all
     .cf/FAMILY/ROW/QUALIFIER one family: mkdir adds one, rmdir drops an empty one; .cf/FAMILY/.stats
     .via/SCHEME/KEY/         a row by its logical key: reverse md5-4 salt-16 long hex revts ...
     ROW/                     mkdir, or write a cell into it; rm -r deletes

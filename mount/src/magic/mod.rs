@@ -35,7 +35,7 @@ pub use file::{MagicFile, MagicOpened};
 pub use hooks::{Change, MountHooks};
 pub use instance::HELP;
 pub(crate) use node::put_scheme;
-pub use node::{CellAddress, ImportForm, InstanceFile, MagicNode, TableHandle};
+pub use node::{CellAddress, ImportForm, ImportMode, InstanceFile, MagicNode, TableHandle};
 pub use scan::{ScanForm, ScanParts};
 pub use time::parse_time;
 
@@ -246,6 +246,7 @@ impl Magic {
             | MagicNode::Scan(..)
             | MagicNode::ScanRows(..)
             | MagicNode::Import(_)
+            | MagicNode::ImportWhole(..)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
             | MagicNode::Snapshots(_)
@@ -315,9 +316,9 @@ impl Magic {
                 let viewer = self.viewer(table, caller)?;
                 Box::new(ScanFile::open(Arc::clone(&table.0), Arc::clone(&self.hooks), viewer, &request, *form)?)
             }
-            MagicNode::ImportStream(table, form) => {
+            MagicNode::ImportStream(table, mode, form) => {
                 let (hooks, last) = (Arc::clone(&self.hooks), self.import_report(table));
-                Box::new(ImportFile::open(Arc::clone(&table.0), *form, hooks, last, flags))
+                Box::new(ImportFile::open(Arc::clone(&table.0), (*mode, *form), hooks, last, flags))
             }
             MagicNode::Ctl(table) => Box::new(CtlFile {
                 table: table.clone(),

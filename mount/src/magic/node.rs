@@ -3,7 +3,7 @@
 use super::scan::{ScanForm, ScanParts};
 use crate::ops::FileKind;
 use bytes::{BufMut, Bytes};
-use cellfs::client::{Table, TableView};
+use cellfs::client::{LoadKind, Table, TableView};
 use cellfs::types::{ColumnType, KeyScheme};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -98,6 +98,15 @@ pub enum ImportForm {
     Csv,
 }
 
+/// How an import takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImportMode {
+    /// `.import/<form>`: line by line.
+    Lines,
+    /// `.import/atomic/<form>`, `new`, `replace`: all of it or nothing, as a load of this kind.
+    Whole(LoadKind),
+}
+
 /// A cell's full address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CellAddress {
@@ -150,8 +159,10 @@ pub enum MagicNode {
     ScanStream(TableHandle, ScanParts, ScanForm),
     /// `<table>/.import/`
     Import(TableHandle),
-    /// `<table>/.import/<form>`
-    ImportStream(TableHandle, ImportForm),
+    /// `<table>/.import/atomic/`, `new/` and `replace/`
+    ImportWhole(TableHandle, LoadKind),
+    /// `<table>/.import/<form>`, and the same below the directories of whole imports.
+    ImportStream(TableHandle, ImportMode, ImportForm),
     /// `<table>/.import/errors`
     ImportErrors(TableHandle),
     /// `<table>/.import/last`
@@ -217,6 +228,7 @@ impl MagicNode {
             | MagicNode::Scan(..)
             | MagicNode::ScanRows(..)
             | MagicNode::Import(_)
+            | MagicNode::ImportWhole(..)
             | MagicNode::Versions(..)
             | MagicNode::CellVersions(_)
             | MagicNode::Via(_)
@@ -278,7 +290,8 @@ impl MagicNode {
             | MagicNode::ScanRows(table, _)
             | MagicNode::ScanStream(table, ..)
             | MagicNode::Import(table)
-            | MagicNode::ImportStream(table, _)
+            | MagicNode::ImportWhole(table, _)
+            | MagicNode::ImportStream(table, ..)
             | MagicNode::ImportErrors(table)
             | MagicNode::ImportLast(table)
             | MagicNode::RowKey(table, _)
@@ -321,7 +334,13 @@ impl MagicNode {
                 out.put_u8(*form as u8);
                 parts.identity(out);
             }
-            MagicNode::ImportStream(_, form) => out.put_u8(*form as u8),
+            MagicNode::ImportWhole(_, kind) => out.put_u8(*kind as u8),
+            MagicNode::ImportStream(_, mode, form) => {
+                out.put_u8(*form as u8);
+                if let ImportMode::Whole(kind) = mode {
+                    out.put_u8(*kind as u8);
+                }
+            }
             MagicNode::RowKey(_, row) | MagicNode::RowJson(_, row) | MagicNode::Versions(_, row) => out.put_slice(row),
             MagicNode::CellVersions(cell) => cell.identity(out),
             MagicNode::ViaKeys(_, scheme) => put_scheme(scheme, out),
@@ -384,6 +403,7 @@ impl MagicNode {
             MagicNode::ScanRows(..) => 24,
             MagicNode::Import(_) => 14,
             MagicNode::ImportStream(..) => 15,
+            MagicNode::ImportWhole(..) => 46,
             MagicNode::ImportErrors(_) => 16,
             MagicNode::ImportLast(_) => 17,
             MagicNode::RowKey(..) => 18,

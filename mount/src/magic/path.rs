@@ -1,11 +1,11 @@
 //! Where a dot name stands in the tree, for error lines.
 
 use super::instance::FILES;
-use super::node::{CellAddress, ImportForm, MagicNode, TableHandle};
+use super::node::{CellAddress, ImportForm, ImportMode, MagicNode, TableHandle};
 use super::scan::{ScanForm, ScanParts};
 use crate::names;
 use bytes::Bytes;
-use cellfs::client::TableView;
+use cellfs::client::{LoadKind, TableView};
 use cellfs::types::KeyScheme;
 
 impl MagicNode {
@@ -36,7 +36,13 @@ impl MagicNode {
                 of_table(table, &format!("{}/{name}", scan(parts)))
             }
             MagicNode::Import(table) => of_table(table, ".import"),
-            MagicNode::ImportStream(table, form) => of_table(table, &format!(".import/{}", form.name())),
+            MagicNode::ImportWhole(table, kind) => of_table(table, &format!(".import/{}", whole_name(*kind))),
+            MagicNode::ImportStream(table, ImportMode::Lines, form) => {
+                of_table(table, &format!(".import/{}", form.name()))
+            }
+            MagicNode::ImportStream(table, ImportMode::Whole(kind), form) => {
+                of_table(table, &format!(".import/{}/{}", whole_name(*kind), form.name()))
+            }
             MagicNode::ImportErrors(table) => of_table(table, ".import/errors"),
             MagicNode::ImportLast(table) => of_table(table, ".import/last"),
             MagicNode::RowKey(table, row) => of_row(table, row, ".key"),
@@ -102,6 +108,18 @@ impl ImportForm {
             ImportForm::Tsv => "tsv",
             ImportForm::Csv => "csv",
         }
+    }
+}
+
+/// The kinds of whole imports, in the order of their names.
+pub(super) const WHOLE: [LoadKind; 3] = [LoadKind::Add, LoadKind::New, LoadKind::Replace];
+
+/// The name of a kind below `.import/`.
+pub(super) fn whole_name(kind: LoadKind) -> &'static str {
+    match kind {
+        LoadKind::Add => "atomic",
+        LoadKind::New => "new",
+        LoadKind::Replace => "replace",
     }
 }
 

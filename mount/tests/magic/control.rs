@@ -106,7 +106,7 @@ fn names_that_come_later_are_not_there() {
     for name in [".scan2", ".Trash-0", ".git", ".ctl2", "row=r/.git"] {
         assert_eq!(world.find(name).unwrap_err().errno, libc::ENOENT, "{name}");
     }
-    for path in [".scan/no-such-form", ".import/atomic"] {
+    for path in [".scan/no-such-form", ".import/no-such-form"] {
         assert_eq!(world.find(path).unwrap_err().errno, libc::ENOENT, "{path}");
     }
     assert!(world.magic.lookup(&Place::Root, b".snap").unwrap().is_none());

@@ -3,13 +3,15 @@
 use super::report::ImportReport;
 use crate::magic::access::carry_on;
 use crate::magic::forms::{self, BadHeader, Decoder, Incoming, IncomingCell, LineSink};
-use crate::magic::node::{ImportForm, TableHandle};
+use crate::magic::node::{ImportForm, ImportMode, TableHandle};
 use crate::magic::scan::known_families;
 use crate::ops::{FsError, FsResult};
 use bytes::Bytes;
 use cellfs::Error;
 use cellfs::cell::CellType;
-use cellfs::client::{Delete, DeleteMarker, Mutation, Put, PutCell, Table, WriteTime};
+use cellfs::client::{
+    Delete, DeleteMarker, LoadKind, LoadSummary, Mutation, Put, PutCell, Table, TableLoad, WriteTime,
+};
 use cellfs::schema::{ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Cells of one mutation at most: a row longer than this comes in several, each atomic.
 const MUTATION_CELLS: usize = 4096;
 
-/// Writes a stream of one form into a table. Good lines are kept, bad ones counted and named.
+/// Writes a stream of one form into a table. Line by line: good lines are kept, bad ones counted and named. As a whole: nothing is there before
+/// [`Importer::finish`], and nothing at all if a line was bad.
 pub struct Importer {
     decoder: Box<dyn Decoder>,
     lines: LinesIntoBatches,
@@ -28,7 +31,7 @@ pub struct Importer {
 
 impl Importer {
     /// An import into `table`.
-    pub fn new(table: Arc<dyn Table>, form: ImportForm) -> Importer {
+    pub fn new(table: Arc<dyn Table>, mode: ImportMode, form: ImportForm) -> Importer {
         let descriptor = table.descriptor();
         Importer {
             decoder: forms::decoder(form, Arc::new(descriptor.column_types())),
@@ -42,6 +45,8 @@ impl Importer {
                 last_row: Bytes::new(),
                 report: ImportReport::default(),
                 failure: None,
+                mode,
+                load: None,
             },
         }
     }
@@ -56,14 +61,19 @@ impl Importer {
         self.settle(pushed)
     }
 
-    /// The stream ends: a last line without newline is written too.
+    /// The stream ends: a last line without newline is written too. What comes after it in a whole import is one more, which adds to what is there
+    /// then; after a refused one nothing comes.
     ///
     /// # Errors
     /// As [`Importer::push`].
     pub fn finish(&mut self) -> FsResult<()> {
         self.lines.check()?;
         let finished = self.decoder.finish(&mut self.lines);
-        self.settle(finished)
+        self.settle(finished)?;
+        if let ImportMode::Whole(kind) = self.lines.mode {
+            self.lines.end_load(kind);
+        }
+        self.lines.check()
     }
 
     /// What was done so far; the time is for the caller to set.
@@ -104,6 +114,9 @@ struct LinesIntoBatches {
     report: ImportReport,
     /// The store takes no more, or the header was no good.
     failure: Option<FsError>,
+    mode: ImportMode,
+    /// Of a whole import, once there is something to load.
+    load: Option<Box<dyn TableLoad>>,
 }
 
 impl LineSink for LinesIntoBatches {
@@ -194,6 +207,10 @@ impl LinesIntoBatches {
         let mut batch = std::mem::take(&mut self.batch);
         let lines = std::mem::take(&mut self.batch_lines);
         self.batch_bytes = 0;
+        if let ImportMode::Whole(kind) = self.mode {
+            self.add_to_load(kind, batch, &lines);
+            return;
+        }
         let facts: Vec<(Bytes, u64)> =
             batch.iter().map(|mutation| (mutation.row().clone(), cells_of(mutation))).collect();
         for mutation in &mut batch {
@@ -223,6 +240,88 @@ impl LinesIntoBatches {
             }
         }
     }
+}
+
+impl LinesIntoBatches {
+    /// Gives mutations to the load. Once a line is refused nothing will come of it, and the rest is only read to name what else is bad.
+    fn add_to_load(&mut self, kind: LoadKind, batch: Vec<Mutation>, lines: &[LineRange]) {
+        for (mut mutation, lines) in batch.into_iter().zip(lines) {
+            if self.report.rejected > 0 {
+                self.load = None;
+                return;
+            }
+            let added = match (&mut mutation, kind) {
+                // What replaces everything follows nothing.
+                (Mutation::Put(put), LoadKind::Add | LoadKind::New) => carry_on(&self.table, &put.row, &mut put.cells),
+                _ => Ok(()),
+            };
+            let added = added.map_err(Refusal::Import).and_then(|()| {
+                let load = self.loading(kind)?;
+                load.add(lines.first, &mutation).map_err(|error| match costs_its_line(&error) {
+                    true => Refusal::Line(error.to_string()),
+                    false => Refusal::Import(error.into()),
+                })
+            });
+            match added {
+                Ok(()) => {}
+                Err(Refusal::Line(reason)) => {
+                    (lines.first..=lines.last).for_each(|line| self.report.reject(line, &reason));
+                }
+                Err(Refusal::Import(error)) => {
+                    self.load = None;
+                    return self.fail(lines.first, error);
+                }
+            }
+        }
+    }
+
+    fn loading(&mut self, kind: LoadKind) -> Result<&mut Box<dyn TableLoad>, Refusal> {
+        let load = match self.load.take() {
+            Some(load) => load,
+            None => self.table.0.load(kind).map_err(|error| Refusal::Import(error.into()))?,
+        };
+        Ok(self.load.insert(load))
+    }
+
+    /// Makes everything visible, unless a line was refused.
+    fn end_load(&mut self, kind: LoadKind) {
+        if self.report.rejected == 0 {
+            let report = &mut self.report;
+            let finished = match self.load.take() {
+                Some(load) => load.finish(&mut |line, reason| report.reject(line, reason)),
+                // A table is emptied by a stream without rows.
+                None if kind == LoadKind::Replace => {
+                    self.table.0.load(kind).and_then(|load| load.finish(&mut |_, _| {}))
+                }
+                None => Ok(LoadSummary::default()),
+            };
+            match finished {
+                Ok(summary) if summary.refused == 0 => {
+                    self.report.rows += summary.rows;
+                    self.report.cells += summary.cells;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let mut error = FsError::from(error);
+                    error.reason = format!("nothing imported: {}", error.reason);
+                    self.failure.get_or_insert(error);
+                }
+            }
+        }
+        self.load = None;
+        // What comes now comes to what has just been installed.
+        if kind == LoadKind::Replace {
+            self.mode = ImportMode::Whole(LoadKind::Add);
+        }
+    }
+}
+
+/// Why a mutation was not taken.
+enum Refusal {
+    /// Its lines are no good.
+    Line(String),
+    /// The import cannot go on.
+    Import(FsError),
 }
 
 fn cells_of(mutation: &Mutation) -> u64 {

@@ -23,7 +23,7 @@ pub struct ImportReport {
 }
 
 impl ImportReport {
-    /// Notes a refused line.
+    /// Notes a refused line; 0 where it is not known any more.
     pub(super) fn reject(&mut self, line: u64, reason: &str) {
         self.rejected += 1;
         if self.reasons.len() >= KEPT_REASONS {
@@ -31,7 +31,9 @@ impl ImportReport {
             return;
         }
         // Writing to memory cannot fail; one reason is one line, whatever it quotes.
-        let _ = write!(self.reasons, "line {line}: ");
+        if line > 0 {
+            let _ = write!(self.reasons, "line {line}: ");
+        }
         self.reasons.extend(reason.chars().map(|c| if c.is_control() { ' ' } else { c }));
         self.reasons.push('\n');
     }
