@@ -24,6 +24,8 @@ pub enum TableView {
     },
     /// The table as of a moment, milliseconds since the epoch.
     AsOf(i64),
+    /// What the store says about itself, made anew at each read: hbase:meta.
+    Made,
 }
 
 /// One table's rows. A handle stays valid while the table exists, through renames and schema changes; afterwards every call

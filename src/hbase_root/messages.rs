@@ -2,21 +2,10 @@
 //! `HFile.proto`, `StoreFileTracker.proto`): fields that nothing here needs are left out, and passed over when they are met.
 
 use crate::error::{Error, Result};
+pub(super) use crate::region::{PROTOBUF_MAGIC as MAGIC, RegionInfoMessage, TableNameMessage};
 use bytes::Bytes;
 use prost::Message;
 use std::path::Path;
-
-/// In front of most protobufs that HBase stores as a file or a value of their own (HBase `ProtobufMagic`).
-pub(super) const MAGIC: &[u8; 4] = b"PBUF";
-
-/// `TableName`.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct TableNameMessage {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(super) namespace: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(super) qualifier: Bytes,
-}
 
 /// `BytesBytesPair`.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -75,25 +64,6 @@ pub(super) struct TableStateMessage {
     /// 0 enabled, 1 disabled, 2 disabling, 3 enabling.
     #[prost(int32, tag = "1")]
     pub(super) state: i32,
-}
-
-/// `RegionInfo`.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct RegionInfoMessage {
-    #[prost(uint64, tag = "1")]
-    pub(super) region_id: u64,
-    #[prost(message, optional, tag = "2")]
-    pub(super) table_name: Option<TableNameMessage>,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(super) start_key: Bytes,
-    #[prost(bytes = "bytes", tag = "4")]
-    pub(super) end_key: Bytes,
-    #[prost(bool, tag = "5")]
-    pub(super) offline: bool,
-    #[prost(bool, tag = "6")]
-    pub(super) split: bool,
-    #[prost(int32, tag = "7")]
-    pub(super) replica_id: i32,
 }
 
 /// `Reference`: half a store file, or all of it.

@@ -13,6 +13,7 @@ mod compact;
 mod condition;
 mod delta;
 mod flush;
+mod info_message;
 mod limits;
 mod load;
 mod mvcc;
@@ -29,12 +30,13 @@ mod write;
 
 pub use compact::{CompactionOutcome, CompactionPace};
 pub use condition::Checked;
+pub use info_message::{PROTOBUF_MAGIC, RegionInfoMessage, TableNameMessage};
 pub use limits::{
     RequestLimits, check_condition, check_get, check_mutation, check_put_request, check_row, check_scan, has_family,
 };
 pub use load::{AsideFiles, BulkLoad, Installation, LoadedCells, Share};
 pub use mvcc::{Mvcc, ReadPoint, WriteEntry};
-pub use name::encoded_region_name;
+pub use name::{encoded_region_name, region_name};
 pub use prepare::{Preparation, encode_put_tags};
 pub use pressure::MemoryPressure;
 pub use read::{FrozenRegion, Standpoint};

@@ -6,17 +6,27 @@ use md5::{Digest, Md5};
 /// The 32 hex digits by which HBase calls a region: the MD5 of `table,start key,region id`, where the id is the moment the region was made in
 /// milliseconds and a table of the namespace `default` goes by its bare name.
 pub fn encoded_region_name(table: &TableName, start: &[u8], region_id_millis: i64) -> String {
-    let mut digest = Md5::new();
+    Md5::digest(name_prefix(table, start, region_id_millis)).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A region's whole name, its row key in hbase:meta: `table,start key,region id.encoded name.`
+pub fn region_name(table: &TableName, start: &[u8], region_id_millis: i64, encoded: &str) -> Vec<u8> {
+    let mut name = name_prefix(table, start, region_id_millis);
+    name.extend_from_slice(format!(".{encoded}.").as_bytes());
+    name
+}
+
+fn name_prefix(table: &TableName, start: &[u8], region_id_millis: i64) -> Vec<u8> {
+    let mut name = Vec::with_capacity(64 + start.len());
     if table.namespace != "default" {
-        digest.update(table.namespace.as_bytes());
-        digest.update(b":");
+        name.extend_from_slice(table.namespace.as_bytes());
+        name.push(b':');
     }
-    digest.update(table.qualifier.as_bytes());
-    digest.update(b",");
-    digest.update(start);
-    digest.update(b",");
-    digest.update(region_id_millis.to_string().as_bytes());
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    name.extend_from_slice(table.qualifier.as_bytes());
+    name.push(b',');
+    name.extend_from_slice(start);
+    name.extend_from_slice(format!(",{region_id_millis}").as_bytes());
+    name
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Gets, and the part of a scan that falls into one region.
 
 use super::{Region, TableCounters};
+use crate::cell::Cell;
 use crate::client::{ColumnSelection, Get, ResultScanner, RowResult, Scan};
 use crate::error::{Error, Result};
 use crate::manifest::RegionEntry;
+use crate::memstore::Segment;
 use crate::scanner::{RegionScanOptions, RegionScanner, RegionStores, RowRange, StoreScan, compile_filter};
-use crate::schema::{ROW_ATTRIBUTES_FAMILY, TableDescriptor};
+use crate::schema::{ColumnFamilyDescriptor, ROW_ATTRIBUTES_FAMILY, TableDescriptor};
 use crate::store::{HStore, PointRead, StoreContext, StoreFile, StoreFileView, StoreFiles, StoreView};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -255,6 +257,20 @@ impl FrozenRegion {
             });
         }
         Ok(FrozenRegion { start: entry.start.clone(), end: entry.end.clone(), views })
+    }
+
+    /// All rows of one family, of cells in memory.
+    pub fn of_cells(family: &[u8], descriptor: ColumnFamilyDescriptor, cells: Vec<Cell>) -> FrozenRegion {
+        let segment = Segment::new();
+        segment.insert(cells);
+        let view = StoreView {
+            family: Bytes::copy_from_slice(family),
+            descriptor: Arc::new(descriptor),
+            segments: vec![Arc::new(segment)],
+            files: Arc::default(),
+            files_considered: Arc::default(),
+        };
+        FrozenRegion { start: Bytes::new(), end: Bytes::new(), views: vec![view] }
     }
 
     /// First row, inclusive; empty = from the beginning.

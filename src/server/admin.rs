@@ -1,5 +1,7 @@
 //! The store as [`Admin`].
 
+use super::meta::{MetaTable, meta_name};
+use super::namespaces::SYSTEM_NAMESPACE;
 use super::table::TableHandle;
 use super::table_state::TableState;
 use super::{Store, StoreInner};
@@ -175,10 +177,16 @@ impl Admin for Store {
 
     fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>> {
         self.inner.namespace(namespace)?;
+        if namespace == SYSTEM_NAMESPACE {
+            return Ok(vec![meta_name()]);
+        }
         Ok(self.inner.catalog.read().tables_of(namespace).map(|(name, _)| name.clone()).collect())
     }
 
     fn table(&self, name: &TableName) -> Result<Arc<dyn Table>> {
+        if *name == meta_name() {
+            return Ok(Arc::new(MetaTable { store: Arc::clone(&self.inner) }));
+        }
         let state = self.inner.table_state(name)?;
         Ok(self.inner.handle(state))
     }
@@ -219,6 +227,9 @@ impl Admin for Store {
     }
 
     fn table_attributes(&self, name: &TableName) -> Result<TableAttributes> {
+        if *name == meta_name() {
+            return Ok(self.inner.namespace(SYSTEM_NAMESPACE)?.2);
+        }
         Ok(self.inner.table_state(name)?.attributes())
     }
 
@@ -257,11 +268,17 @@ impl Admin for Store {
     }
 
     fn regions(&self, name: &TableName) -> Result<Vec<RegionInfo>> {
+        if *name == meta_name() {
+            return Ok(Vec::new());
+        }
         let table = self.inner.table_state(name)?;
         Ok(table.regions().iter().map(|region| region.info()).collect())
     }
 
     fn table_statistics(&self, name: &TableName) -> Result<TableStatistics> {
+        if *name == meta_name() {
+            return Ok(TableStatistics::default());
+        }
         self.inner.statistics(name, None)
     }
 

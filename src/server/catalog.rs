@@ -1,5 +1,6 @@
 //! Namespaces and tables by name, in memory.
 
+use super::meta::meta_name;
 use super::table_state::TableState;
 use crate::client::{TableAttributes, TableName};
 use crate::error::{Error, Result};
@@ -30,6 +31,11 @@ impl Catalog {
     pub(super) fn table(&self, name: &TableName) -> Result<Arc<TableState>> {
         if let Some(table) = self.tables.get(name) {
             return Ok(Arc::clone(table));
+        }
+        if *name == meta_name() {
+            return Err(Error::NotAllowed(format!(
+                "{name} shows the regions as they are: it has no past, and nobody changes it"
+            )));
         }
         self.namespace(&name.namespace)?;
         Err(Error::NoSuchTable(name.to_string()))

@@ -17,6 +17,7 @@ mod catalog;
 mod export;
 mod maintenance;
 mod merge;
+mod meta;
 mod namespaces;
 mod open;
 mod options;

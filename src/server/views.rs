@@ -1,6 +1,7 @@
 //! Tables that only show: a snapshot, and a table as of a moment. Both refuse writes.
 
 use super::StoreInner;
+use super::meta::{META_TABLE_ID, MetaTable, meta_descriptor, meta_name};
 use super::scan::TableScanner;
 use super::table_state::TableState;
 use crate::client::{
@@ -35,6 +36,7 @@ pub(super) struct SnapshotTable {
 fn refuse<T>(table: &dyn Table) -> Result<T> {
     let what = match table.view() {
         TableView::Snapshot { name, .. } => format!("{} in the snapshot {}", table.name(), name.escape_ascii()),
+        TableView::Made => format!("{}, which shows what the store has", table.name()),
         _ => format!("the past of {}", table.name()),
     };
     Err(Error::ReadOnly { what })
@@ -73,6 +75,36 @@ macro_rules! refuse_writes {
             refuse(self)
         }
     };
+}
+
+impl Table for MetaTable {
+    fn name(&self) -> TableName {
+        meta_name()
+    }
+
+    fn id(&self) -> u64 {
+        META_TABLE_ID
+    }
+
+    fn view(&self) -> TableView {
+        TableView::Made
+    }
+
+    fn descriptor(&self) -> Arc<TableDescriptor> {
+        Arc::new(meta_descriptor())
+    }
+
+    fn get(&self, get: &Get) -> Result<RowResult> {
+        check_get(&meta_descriptor(), get)?;
+        self.regions().get(get, self.standpoint())
+    }
+
+    fn scan(&self, scan: &Scan) -> Result<Box<dyn ResultScanner>> {
+        check_scan(&meta_descriptor(), scan)?;
+        scan_frozen(Arc::new(vec![self.regions()]), scan, self.standpoint())
+    }
+
+    refuse_writes!();
 }
 
 impl Table for PastTable {
@@ -146,28 +178,36 @@ impl Table for SnapshotTable {
 
     fn scan(&self, scan: &Scan) -> Result<Box<dyn ResultScanner>> {
         check_scan(&self.entry.descriptor, scan)?;
-        let range = RowRange::of_scan(scan);
-        let overlaps = |region: &FrozenRegion| !range.clone().within(region.start(), region.end()).is_empty();
-        let indexes = 0..self.regions.len();
-        let wanted = indexes.filter(|index| self.regions.get(*index).is_some_and(overlaps));
-        let mut ahead: VecDeque<usize> = wanted.collect();
-        if scan.reversed {
-            ahead = ahead.into_iter().rev().collect();
-        }
-        Ok(Box::new(SnapshotScanner {
-            regions: Arc::clone(&self.regions),
-            ahead,
-            from: self.standpoint(),
-            filter: scan.filter.as_ref().map(|filter| compile_filter(filter, scan.reversed)).transpose()?,
-            rows_left: scan.limit,
-            scan: scan.clone(),
-            range,
-            current: None,
-            in_row: false,
-        }))
+        scan_frozen(Arc::clone(&self.regions), scan, self.standpoint())
     }
 
     refuse_writes!();
+}
+
+/// Opens a scan over regions in key order that never change.
+pub(super) fn scan_frozen(
+    regions: Arc<Vec<FrozenRegion>>,
+    scan: &Scan,
+    from: Standpoint,
+) -> Result<Box<dyn ResultScanner>> {
+    let range = RowRange::of_scan(scan);
+    let overlaps = |region: &FrozenRegion| !range.clone().within(region.start(), region.end()).is_empty();
+    let wanted = (0..regions.len()).filter(|index| regions.get(*index).is_some_and(overlaps));
+    let mut ahead: VecDeque<usize> = wanted.collect();
+    if scan.reversed {
+        ahead = ahead.into_iter().rev().collect();
+    }
+    Ok(Box::new(SnapshotScanner {
+        regions,
+        ahead,
+        from,
+        filter: scan.filter.as_ref().map(|filter| compile_filter(filter, scan.reversed)).transpose()?,
+        rows_left: scan.limit,
+        scan: scan.clone(),
+        range,
+        current: None,
+        in_row: false,
+    }))
 }
 
 /// Walks over the regions of a snapshot.

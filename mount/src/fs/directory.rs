@@ -335,7 +335,7 @@ impl CellFs {
     /// What `..` leads to, as far as the node says it.
     fn parent_of(&self, node: &Node) -> FsResult<Node> {
         Ok(match node {
-            Node::Table(table) if !table.is_live() => {
+            Node::Table(table) if !table.is_live() && !table.is_made() => {
                 let live = TableHandle(self.admin.table(&table.0.name())?);
                 Node::Magic(if table.is_past() { MagicNode::TablePast(live) } else { MagicNode::Snapshots(live) })
             }

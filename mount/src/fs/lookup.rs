@@ -21,7 +21,9 @@ impl CellFs {
         match self.find_name(caller, parent, name)? {
             Some(entry) => Ok(Some(entry)),
             // What was not there at a moment of the past may be put there.
-            None if table_of(&parent.node()).is_some_and(|table| table.is_past()) => Err(FsError::not_found()),
+            None if table_of(&parent.node()).is_some_and(|table| table.changes_by_itself()) => {
+                Err(FsError::not_found())
+            }
             // What is not remembered as absent must be asked for again.
             None if self.state.note_absent(parent.number, name) => Ok(None),
             None => Err(FsError::not_found()),
@@ -158,7 +160,7 @@ impl CellFs {
             _ => self.admin.table_attributes(&name)?,
         };
         let stands_at = match table.0.view() {
-            TableView::Live => return Ok(facts),
+            TableView::Live | TableView::Made => return Ok(facts),
             TableView::AsOf(millis) => millis.min(self.state.now()),
             TableView::Snapshot { id, .. } => {
                 let snapshots = self.admin.list_snapshots(&name)?;
@@ -489,7 +491,7 @@ pub(super) fn node_of(magic: MagicNode) -> Node {
 pub(super) fn expires(table: &TableHandle) -> bool {
     if !table.is_live() {
         // In a snapshot time stands still; the past is always asked for again.
-        return table.is_past();
+        return table.changes_by_itself();
     }
     table.0.descriptor().families.values().any(|family| family.ttl_seconds != FOREVER)
 }
@@ -497,7 +499,7 @@ pub(super) fn expires(table: &TableHandle) -> bool {
 /// When a version stops being visible: by its family's TTL, unless MIN_VERSIONS keeps it, and by its own TTL tag.
 fn expiry(address: &CellAddress, cell: &Cell) -> Option<i64> {
     if !address.table.is_live() {
-        return address.table.is_past().then_some(0);
+        return address.table.changes_by_itself().then_some(0);
     }
     let descriptor = address.table.0.descriptor();
     let by_family = descriptor

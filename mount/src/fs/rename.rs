@@ -107,7 +107,8 @@ impl CellFs {
         match self.admin.table(&target) {
             Ok(_) if keep => return refuse(libc::EEXIST, format!("the table {target} exists")),
             Ok(table) => self.drop_empty_table(&TableHandle(table), &target)?,
-            Err(cellfs::Error::NoSuchTable(_)) => {}
+            // Of a namespace that is not there, and of HBase's own, the store says what is wrong.
+            Err(cellfs::Error::NoSuchTable(_) | cellfs::Error::NoSuchNamespace(_)) => {}
             Err(error) => return Err(error.into()),
         }
         self.admin.rename_table(&source, &target)?;

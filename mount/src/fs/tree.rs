@@ -289,6 +289,9 @@ impl CellFs {
 
     /// Drops a table without rows.
     pub(super) fn drop_empty_table(&self, table: &TableHandle, name: &TableName) -> FsResult<()> {
+        if !table.is_live() {
+            return refuse(libc::EROFS, format!("{name} is only shown"));
+        }
         if self.has_rows(table)? {
             return refuse(libc::ENOTEMPTY, format!("the table {name} has rows; `.ctl` knows truncate and drop"));
         }

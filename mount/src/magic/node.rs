@@ -21,7 +21,7 @@ impl TableHandle {
     /// The identity of the table in this view: each view of a table has its own, equal from mount to mount.
     pub fn id(&self) -> u64 {
         let (kind, which) = match self.0.view() {
-            TableView::Live => return self.0.id(),
+            TableView::Live | TableView::Made => return self.0.id(),
             TableView::Snapshot { id, .. } => (0, id),
             TableView::AsOf(millis) => (1, millis as u64),
         };
@@ -36,6 +36,16 @@ impl TableHandle {
     /// True for a table that can be written, false for a view.
     pub fn is_live(&self) -> bool {
         self.0.view() == TableView::Live
+    }
+
+    /// True for a table as of a moment, or one that the store makes of itself: what it shows may change past the file operations.
+    pub fn changes_by_itself(&self) -> bool {
+        matches!(self.0.view(), TableView::AsOf(_) | TableView::Made)
+    }
+
+    /// True for a table that the store makes of itself (hbase:meta), which no other one stands behind.
+    pub fn is_made(&self) -> bool {
+        self.0.view() == TableView::Made
     }
 
     /// True for a table as of a moment: what it shows may change, by cells that are written with old timestamps.

@@ -91,7 +91,7 @@ impl TableHandle {
                 format!("{live}/.snap/{}", String::from_utf8_lossy(&names::row_name(&name)))
             }
             TableView::AsOf(millis) => format!("{live}/.at/{millis}"),
-            TableView::Live => live,
+            TableView::Live | TableView::Made => live,
         }
     }
 }

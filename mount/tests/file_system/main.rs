@@ -10,6 +10,7 @@ mod damage;
 mod differential;
 mod family;
 mod listing;
+mod meta;
 mod names;
 mod rename;
 mod scan_rows;
