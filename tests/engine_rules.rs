@@ -190,6 +190,13 @@ fn families_that_a_filter_does_not_need_are_read_for_the_rows_it_lets_through() 
     assert_eq!(read(&Scan { load_column_families_on_demand: false, ..scan.clone() }), expected);
     assert_eq!(read(&Scan { reversed: true, ..scan.clone() }), [&expected[2..], &expected[..2]].concat());
 
+    let exclude = match scan.filter.clone() {
+        Some(Filter::SingleColumnValue(condition)) => SingleColumnValue { exclude: true, ..condition },
+        _ => unreachable!(),
+    };
+    let others = Scan { filter: Some(Filter::SingleColumnValue(exclude)), ..scan.clone() };
+    assert_eq!(read(&others), [cell(b"g", b"c"), cell(b"g", b"e")], "the filter takes all that the first family has");
+
     let blocks = || {
         let figures = world.store.table_statistics(&name()).unwrap().figures;
         figures.iter().find(|(name, _)| *name == "data_blocks_read").unwrap().1

@@ -240,25 +240,27 @@ impl RegionScanner {
         Ok(true)
     }
 
-    /// Asks the filter about what was gathered of the row.
-    fn filter_part(&mut self, cells: &mut Vec<Cell>, full: bool) -> Result<()> {
-        let Some(filter) = &mut self.filter else { return Ok(()) };
+    /// Asks the filter about what was gathered of the row; false if the row does not pass. One of which the filter has taken every cell passes (HBase
+    /// `FilterWrapper.filterRowCellsWithRet`): SingleColumnValueExcludeFilter does so where its column is the only one of its family.
+    fn filter_part(&mut self, cells: &mut Vec<Cell>, full: bool) -> Result<bool> {
+        let Some(filter) = &mut self.filter else { return Ok(!cells.is_empty()) };
         if full {
             return match filter.has_filter_row() {
                 true => Err(Error::invalid("a filter that decides over whole rows cannot go with a batch")),
-                false => Ok(()),
+                false => Ok(true),
             };
         }
         if cells.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         if filter.has_filter_row() {
             filter.filter_row_cells(cells);
         }
         if !cells.is_empty() && filter.filter_row() {
             cells.clear();
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Adds the families that the filter did not need (HBase `RegionScannerImpl.populateFromJoinedHeap`). It sees their cells all the same.
@@ -307,8 +309,7 @@ impl RegionScanner {
             }
         }
         let full = cells.len() >= batch;
-        self.filter_part(&mut cells, full)?;
-        if !cells.is_empty() {
+        if self.filter_part(&mut cells, full)? {
             self.take_joined(&mut cells)?;
         }
         if self.options.first_cell_only {
