@@ -16,7 +16,7 @@ pub const ROOT_INODE: u64 = 1;
 pub struct FsError {
     /// The errno, positive.
     pub errno: i32,
-    /// What and where and what next; empty only for a plain ENOENT of a lookup.
+    /// What and where and what next; empty only for a plain ENOENT of a lookup and for what the kernel tries again.
     pub reason: String,
 }
 
@@ -29,6 +29,11 @@ impl FsError {
     /// A name that is not there, not worth a line in `.cellfs/errors`.
     pub fn not_found() -> FsError {
         FsError { errno: libc::ENOENT, reason: String::new() }
+    }
+
+    /// An error upon which the kernel tries again by itself, not worth a line either.
+    pub fn retried(errno: i32) -> FsError {
+        FsError { errno, reason: String::new() }
     }
 }
 

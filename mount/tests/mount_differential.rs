@@ -264,16 +264,21 @@ impl Contender {
                 let line = format!("{} {step}\n", self.number);
                 assert_eq!(io::Write::write(&mut &log, line.as_bytes()).expect("append"), line.len());
             }
-            1 => fs::write(cell("cf:value"), Contender::value(self.number, step)).expect("a whole value"),
+            1 => {
+                for name in ["cf:value".to_owned(), format!("cf:own{}", self.number)] {
+                    fs::write(cell(&name), Contender::value(self.number, step)).expect("a whole value");
+                }
+            }
             2 => {
                 let beside = cell(&format!("cf:beside{}", self.number));
                 fs::write(&beside, Contender::value(self.number, step)).expect("beside it");
                 fs::rename(beside, cell("cf:replaced")).expect("over it");
             }
             3 => {
-                // Of a cell that several truncate and write in place the kernel may show parts (docs/semantics.md); what a rename replaces is whole.
-                Contender::check("cf:replaced", &Contender::read(&cell("cf:replaced")));
-                assert!(cell("cf:value").exists());
+                // What several truncate and write in place at once is a mixture, as on a local disk; what one writes so is read whole by all.
+                for name in ["cf:replaced", "cf:own1", "cf:own2", "cf:own3", "cf:own4"] {
+                    Contender::check(name, &Contender::read(&cell(name)));
+                }
             }
             _ => {
                 let mine = cell(&format!("cf:token{}", self.number));
@@ -291,7 +296,7 @@ impl Contender {
     /// What there is before any of them begins.
     fn prepare(shared: &Path) {
         fs::create_dir(shared).expect("a row");
-        for name in ["cf:value", "cf:replaced"] {
+        for name in ["cf:value", "cf:replaced", "cf:own1", "cf:own2", "cf:own3", "cf:own4"] {
             fs::write(shared.join(name), Contender::value(0, 0)).expect("a first value");
         }
         fs::write(shared.join("cf:token"), "token").expect("the token");
@@ -314,7 +319,10 @@ impl Contender {
         assert_eq!(fs::read_to_string(shared.join("cf:token")).expect("the token"), "token");
         let names: Vec<_> =
             fs::read_dir(shared).expect("the row").map(|entry| entry.expect("an entry").file_name()).collect();
-        assert_eq!(names, ["cf:log", "cf:replaced", "cf:token", "cf:value"]);
+        assert_eq!(
+            names,
+            ["cf:log", "cf:own1", "cf:own2", "cf:own3", "cf:own4", "cf:replaced", "cf:token", "cf:value"]
+        );
     }
 }
 

@@ -13,12 +13,34 @@ pub struct CellState {
     pub pages: Option<VersionId>,
     /// Open handles whose reads go through the page cache.
     pub cached_readers: u32,
+    /// The process that opened all of them; [`SEVERAL_PROCESSES`] if they are of more than one.
+    pub cached_reader: u32,
     /// Open handles in all.
     pub handles: u32,
     /// Value that open handles go on with after unlink, for those that had not read it yet.
     pub orphan: Option<Bytes>,
     /// The working copy while there are writers; of scratch files always.
     pub pending: Option<Box<Pending>>,
+}
+
+/// In place of a process: more than one.
+const SEVERAL_PROCESSES: u32 = 0;
+
+impl CellState {
+    /// A process opens the cell to read it through the page cache.
+    pub fn opened_cached(&mut self, pid: u32) {
+        if self.cached_readers == 0 {
+            self.cached_reader = pid;
+        } else if !same_group(self.cached_reader, pid) {
+            self.cached_reader = SEVERAL_PROCESSES;
+        }
+        self.cached_readers += 1;
+    }
+
+    /// True if a process other than `pid` reads the cell through the page cache.
+    pub fn is_read_by_others(&self, pid: u32) -> bool {
+        self.cached_readers > 0 && (self.cached_reader == SEVERAL_PROCESSES || !same_group(self.cached_reader, pid))
+    }
 }
 
 /// Tells versions of one cell apart: a later flush of one open replaces the value at the same timestamp.

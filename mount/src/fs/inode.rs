@@ -99,6 +99,8 @@ pub struct Inode {
 struct Identity {
     node: Node,
     unlinked: bool,
+    /// Unlinked in favour of another inode for the same node.
+    superseded: bool,
 }
 
 /// The changing part of an [`Inode`].
@@ -121,7 +123,7 @@ impl Inode {
     }
 
     fn leading_to(number: u64, node: Node, target: Option<Arc<Inode>>) -> Arc<Inode> {
-        let identity = Mutex::new(Identity { node, unlinked: false });
+        let identity = Mutex::new(Identity { node, unlinked: false, superseded: false });
         Arc::new(Inode { number, listing: ListingMark::default(), identity, state: Mutex::default(), target })
     }
 
@@ -143,6 +145,16 @@ impl Inode {
     /// True when no name leads here any more.
     pub fn is_unlinked(&self) -> bool {
         self.identity.lock().unlinked
+    }
+
+    /// True when the name leads to another inode of the same file, and this one is left to those who have it open.
+    pub fn is_superseded(&self) -> bool {
+        self.identity.lock().superseded
+    }
+
+    /// The number that the hash of the node gives; the inode may have another.
+    pub fn home(&self) -> u64 {
+        number_of(&self.node())
     }
 
     fn is(&self, node: &Node) -> bool {
@@ -338,6 +350,12 @@ impl InodeTable {
             identity.node.clone()
         };
         self.undisplace(&node, inode.number);
+    }
+
+    /// The inode is left to those who have it open; the name will lead to another one for the same node.
+    pub fn supersede(&self, inode: &Arc<Inode>) {
+        inode.identity.lock().superseded = true;
+        self.unlink(inode);
     }
 
     /// The inodes that names lead to and whose nodes are wanted.

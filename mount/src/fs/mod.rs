@@ -8,6 +8,7 @@
 use crate::attributes;
 pub mod cells;
 mod commit;
+mod contended;
 mod directory;
 mod errno;
 pub mod errors;

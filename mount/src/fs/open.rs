@@ -9,7 +9,7 @@ use super::scratch::{ScratchPlace, is_scratch_name};
 use super::{CellFs, refuse};
 use crate::magic::{CellAddress, MagicFile, MagicNode, Place, TableHandle};
 use crate::names;
-use crate::ops::{Caller, Entry, FsError, FsResult, Lifetime, Opened};
+use crate::ops::{Caller, Entry, FsError, FsResult, Invalidation, Lifetime, Opened};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl CellFs {
             }
             Node::Cell(_) | Node::Scratch(_) => {
                 let mut state = inode.lock();
-                if inode.is_unlinked() && state.cell.handles == 0 {
+                if inode.is_unlinked() && state.cell.handles == 0 || inode.is_superseded() {
                     // Removed or replaced between the kernel's lookup and this call, and nobody kept its value. The kernel
                     // looks the name up again, and opens what is there now (do_filp_open in fs/namei.c).
                     return refuse(libc::ESTALE, "the file was replaced or removed while it was being opened");
@@ -41,6 +41,7 @@ impl CellFs {
                 };
                 if let (Some(cell), true) = (&cell, is_writing(flags)) {
                     self.table_writable(&cell.table)?;
+                    self.leave_to_readers(caller, inode, &mut state, cell, flags)?;
                 }
                 self.open_content(caller, inode, &mut state, cell.as_ref(), flags)
             }
@@ -76,14 +77,15 @@ impl CellFs {
                 pending.changed_millis = self.state.now();
             }
         } else if let (Some(cell), false) = (cell, inode.is_unlinked()) {
-            let dirty = state.cell.pending.as_ref().is_some_and(|pending| pending.is_dirty());
+            // Beside a writer the kernel's size of the file is the writer's, or on its way there.
+            let written = state.cell.pending.is_some() || self.is_contended(inode);
             snapshot.version = self.committed(state, cell)?.map(|version| version.id);
             let same = snapshot.version.is_some() && state.cell.pages == snapshot.version;
-            cached = !dirty && snapshot.version.is_some() && (same || state.cell.cached_readers == 0);
+            cached = !written && snapshot.version.is_some() && (same || state.cell.cached_readers == 0);
             keep_cache = cached && same;
             if cached {
                 state.cell.pages = snapshot.version;
-                state.cell.cached_readers += 1;
+                state.cell.opened_cached(caller.pid);
             }
         }
         state.cell.handles += 1;
@@ -97,6 +99,38 @@ impl CellFs {
         };
         self.handles.insert(handle, Handle::File(file));
         Ok(Opened { handle, keep_cache, direct_io: !cached, no_flush: !writable, stream: false })
+    }
+
+    fn is_contended(&self, inode: &Inode) -> bool {
+        self.state.contended.contains(|| inode.home(), || self.state.options.clock.monotonic())
+    }
+
+    /// Before somebody writes into a cell, or cuts it, that others are reading: they keep the inode, with the value that it has.
+    ///
+    /// The kernel has one size and one page cache for all who have an inode open, so it would cut the file under those who are in its middle
+    /// (`fuse_open` with O_TRUNC, `fuse_direct_write_iter`). The writer gets ESTALE, upon which the kernel looks the name up again (`do_filp_open`
+    /// in fs/namei.c) and finds another inode. Until then readers must not come between: see [`Contended`]. What is appended leaves a reader's part alone.
+    ///
+    /// [`Contended`]: super::contended::Contended
+    pub(super) fn leave_to_readers(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode>,
+        state: &mut InodeState,
+        cell: &CellAddress,
+        flags: i32,
+    ) -> FsResult<()> {
+        let appends = flags & (libc::O_APPEND | libc::O_TRUNC) == libc::O_APPEND;
+        if appends || inode.is_unlinked() || state.cell.pending.is_some() || !state.cell.is_read_by_others(caller.pid) {
+            return Ok(());
+        }
+        self.save_for_handles(state, cell)?;
+        self.state.contended.insert(inode.home(), self.state.options.clock.monotonic());
+        self.state.inodes.supersede(inode);
+        let parent = self.state.inodes.number(&Node::Row(cell.table.clone(), cell.row.clone()));
+        let name = Bytes::from(names::cell_name(&cell.family, &cell.qualifier));
+        self.state.invalidate(Invalidation::Name { parent, name });
+        Err(FsError::retried(libc::ESTALE))
     }
 
     pub(super) fn create_file(
@@ -180,6 +214,7 @@ impl CellFs {
                 return refuse(libc::EEXIST, "the cell exists");
             }
             if there {
+                self.leave_to_readers(caller, &inode, &mut state, &cell, flags)?;
                 return self.open_content(caller, &inode, &mut state, Some(&cell), flags);
             }
             let now = self.state.now();

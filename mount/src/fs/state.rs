@@ -1,5 +1,6 @@
 //! What the file system and the dot names share: options, errors, inodes, and what must outlive the kernel's references.
 
+use super::contended::Contended;
 use super::errors::{ErrorLine, ErrorLog};
 use super::inode::{AbsentNames, InodeTable, Node};
 use super::rows::KeptRows;
@@ -120,6 +121,8 @@ pub struct MountState {
     pub hidden: HiddenCells,
     /// Scratch files.
     pub scratch: ScratchFiles,
+    /// Cells that a writer is about to open once more.
+    pub contended: Contended,
     /// Attributes of tables.
     pub tables: RwLock<HashMap<u64, TableFacts>>,
     pub(super) watching: AtomicBool,
@@ -143,6 +146,7 @@ impl MountState {
             kept: KeptRows::default(),
             hidden: HiddenCells::default(),
             scratch: ScratchFiles::default(),
+            contended: Contended::default(),
             tables: RwLock::default(),
             watching: AtomicBool::new(false),
             room: Mutex::default(),

@@ -47,7 +47,7 @@ impl<F: Operations> Server<F> {
             Err(FsError::new(libc::EIO, "the operation failed by a defect of cellfs; see its log"))
         });
         result.map_err(|error| {
-            if error.errno != libc::ENOENT || !error.reason.is_empty() {
+            if !error.reason.is_empty() {
                 let note = || {
                     self.operations.note_error(&question.caller, question.operation, question.inode, name, &error);
                 };

@@ -122,7 +122,7 @@ impl Kernel {
     }
 
     fn failed(&self, operation: &'static str, inode: u64, name: Option<&[u8]>, error: &FsError) -> Errno {
-        if error.errno != libc::ENOENT || !error.reason.is_empty() {
+        if !error.reason.is_empty() {
             self.fs.note_error(&self.caller, operation, inode, name.map(OsStr::from_bytes), error);
         }
         error.errno
@@ -280,7 +280,28 @@ impl Kernel {
         self.open_as(self.caller, path, flags, 0o644)
     }
 
+    /// As when the kernel looks every name up again.
+    pub fn forget_names(&mut self) {
+        for (_, inode) in self.names.as_mut().map(std::mem::take).unwrap_or_default() {
+            self.forget(inode, 1);
+        }
+    }
+
+    /// As `do_filp_open`: after ESTALE the name is looked up again, once.
     pub fn open_as(&mut self, caller: Caller, path: &str, flags: i32, mode: u32) -> Call<Descriptor> {
+        match self.try_open(caller, path, flags, mode) {
+            Err(libc::ESTALE) => {
+                let (parent, name) = self.parent(path)?;
+                if let Some(old) = self.names.as_mut().and_then(|names| names.remove(&(parent, name))) {
+                    self.forget(old, 1);
+                }
+                self.try_open(caller, path, flags, mode)
+            }
+            opened => opened,
+        }
+    }
+
+    fn try_open(&mut self, caller: Caller, path: &str, flags: i32, mode: u32) -> Call<Descriptor> {
         let (parent, name) = self.parent(path)?;
         match self.child(parent, &name) {
             Ok(_) if flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0 => Err(libc::EEXIST),

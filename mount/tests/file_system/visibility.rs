@@ -77,6 +77,77 @@ fn the_page_cache_is_kept_exactly_while_it_is_right() {
     assert!(writer.direct_io && !writer.no_flush);
 }
 
+/// The kernel would cut its one copy of the file under the reader.
+#[test]
+fn who_reads_through_the_page_cache_keeps_the_inode_when_others_write_into_the_cell() {
+    for flags in [libc::O_WRONLY | libc::O_TRUNC, libc::O_RDWR, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC] {
+        let mut kernel = row();
+        kernel.write("default/t/r/cf:a", "old value").unwrap();
+        let other = kernel.process(1);
+        let begun = kernel.open("default/t/r/cf:a", libc::O_RDONLY).unwrap();
+        assert_eq!(kernel.pread(begun, 0, 4).unwrap(), "old ");
+        let unread = kernel.open("default/t/r/cf:a", libc::O_RDONLY).unwrap();
+
+        let old = kernel.fs.open(&other, begun.inode, flags & !libc::O_CREAT).unwrap_err();
+        assert_eq!((old.errno, old.reason.as_str()), (libc::ESTALE, ""), "the kernel asks again by itself");
+        let writer = kernel.open_as(other, "default/t/r/cf:a", flags, 0o644).unwrap();
+        assert_ne!(writer.inode, begun.inode);
+        let listed = kernel.list_entries("default/t/r", 4096, false).unwrap();
+        assert!(listed.iter().any(|(name, number, _)| name == "cf:a" && *number == writer.inode), "{listed:?}");
+        kernel.pwrite_as(other, writer, 0, b"new").unwrap();
+        kernel.close(writer).unwrap();
+        assert_eq!(kernel.pread(begun, 4, 100).unwrap(), "value", "from its first byte to its last");
+        assert_eq!(kernel.pread(unread, 0, 100).unwrap(), "old value");
+        assert_eq!(kernel.fs.getattr(&kernel.caller, begun.inode).unwrap().0.size, 9);
+
+        let expected = if flags & libc::O_TRUNC == 0 { "new value" } else { "new" };
+        assert_eq!(kernel.read("default/t/r/cf:a").unwrap(), expected);
+        assert_eq!(kernel.stat("default/t/r/cf:a").unwrap().size, expected.len() as u64);
+        for reader in [begun, unread] {
+            kernel.close(reader).unwrap();
+        }
+        assert_eq!(kernel.read("default/t/r/cf:a").unwrap(), expected);
+    }
+}
+
+#[test]
+fn readers_stay_out_of_the_page_cache_beside_a_writer_and_until_one_has_come_back() {
+    let mut kernel = row();
+    kernel.write("default/t/r/cf:a", "value").unwrap();
+    let other = kernel.process(1);
+    let inode = kernel.walk("default/t/r/cf:a").unwrap();
+    let open = |kernel: &Kernel, inode| kernel.fs.open(&other, inode, libc::O_RDONLY).unwrap();
+    let writer = kernel.open("default/t/r/cf:a", libc::O_WRONLY).unwrap();
+    assert!(open(&kernel, inode).direct_io, "the kernel's size of the file is the writer's");
+    kernel.close(writer).unwrap();
+    let reader = open(&kernel, inode);
+    assert!(!reader.direct_io);
+    assert_eq!(kernel.fs.open(&kernel.caller, inode, libc::O_WRONLY).unwrap_err().errno, libc::ESTALE);
+    assert_eq!(kernel.fs.open(&other, inode, libc::O_RDONLY).unwrap_err().errno, libc::ESTALE);
+    kernel.forget_names();
+    let again = kernel.walk("default/t/r/cf:a").unwrap();
+    assert!(open(&kernel, again).direct_io, "the writer must not find a reader in its way again");
+    let writer = kernel.open("default/t/r/cf:a", libc::O_WRONLY | libc::O_TRUNC).unwrap();
+    assert_eq!(writer.inode, again);
+    kernel.close(writer).unwrap();
+    kernel.clock.add(2000);
+    assert!(!open(&kernel, again).direct_io);
+    assert_eq!(kernel.read(".cellfs/errors").unwrap(), "", "none of this is a failure");
+}
+
+#[test]
+fn a_process_sees_its_own_work_through_what_it_had_open_before() {
+    let mut kernel = row();
+    kernel.write("default/t/r/cf:a", "old").unwrap();
+    let reader = kernel.open("default/t/r/cf:a", libc::O_RDONLY).unwrap();
+    assert_eq!(kernel.pread(reader, 0, 100).unwrap(), "old");
+    let writer = kernel.open("default/t/r/cf:a", libc::O_WRONLY | libc::O_TRUNC).unwrap();
+    assert_eq!(writer.inode, reader.inode);
+    kernel.pwrite(writer, 0, b"its own").unwrap();
+    kernel.close(writer).unwrap();
+    assert_eq!(kernel.pread(reader, 0, 100).unwrap(), "its own");
+}
+
 #[test]
 fn a_cell_being_created_is_an_empty_file_to_others() {
     let mut kernel = row();
