@@ -238,7 +238,27 @@ fn import_takes_every_form_and_names_what_it_refuses() {
     let rejects = fs::read_to_string(outside.join("cellfs-import-rejects.txt")).expect("the list");
     assert!(rejects.starts_with("c.jsonl: line 2: "), "{rejects}");
 
+    // All of several files or nothing.
+    fs::write(outside.join("d.csv"), "row,cf:a\nr6,new\nr1,again\n").expect("write");
+    let output = import(&["d.csv", "c.jsonl", "--atomic"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), "rows=0 cells=0 rejected=1\n".to_owned()));
+    assert!(text(&output.stderr).contains("line 2 of file 2: "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("1 lines were refused, so nothing was imported"), "{}", text(&output.stderr));
+    let output = import(&["d.csv", "--new"]);
+    assert!(text(&output.stderr).contains("d.csv: line 3: the row r1 exists"), "{}", text(&output.stderr));
+    assert_eq!(import(&["d.csv", "--new", "--replace"]).status.code(), Some(2), "one or the other");
+    assert_eq!(failure(&import(&["d.csv", "--form", "hfile", "--atomic"])).0, 2);
+    let of = ["import", "store", "default:w", "d.csv", "b.tsv", "--create", "cf"];
+    let whole = |mode: &str| {
+        let output = Command::new(CELLFS).current_dir(&outside).args(of).arg(mode).output().expect("the command runs");
+        text(&output.stdout)
+    };
+    assert_eq!(whole("--new"), "rows=3 cells=3 rejected=0\n");
+    assert_eq!(whole("--atomic"), "rows=3 cells=3 rejected=0\n");
+    assert_eq!(whole("--replace"), "rows=3 cells=3 rejected=0\n");
+
     place.mount(&[]);
+    assert_eq!(place.sh("ls default/w; cat default/w/r3/cf:a"), "r1\nr3\nr6\ntab\there");
     let output = place
         .sh("cd default/t; cat r1/cf:b; echo; ls r2; od -An -c r3/cf:a; cat r4/cf:a; echo; echo major_compact > .ctl");
     assert_eq!(output, "two, quoted\ncf:b\n   t   a   b  \\t   h   e   r   e\nj\n");

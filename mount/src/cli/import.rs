@@ -9,7 +9,7 @@ use crate::magic::import::Importer;
 use crate::magic::schema::NameSpelling;
 use crate::magic::{ImportForm, ImportMode};
 use bytes::Bytes;
-use cellfs::client::{Admin, Table, TableAttributes, TableName};
+use cellfs::client::{Admin, LoadKind, Table, TableAttributes, TableName};
 use cellfs::hfile::HFileReader;
 use cellfs::schema::{ColumnFamilyDescriptor, TableDescriptor, parse_table};
 use cellfs::server::{BackgroundMode, Store};
@@ -33,7 +33,8 @@ The form follows from the file's name (.jsonl .tsv .csv .cells .hfile; HFiles ar
   jsonl   {\"row\": \"r1\", \"cells\": {\"cf:a\": \"v\", \"cf:b\": {\"$b64\": \"AAE=\"}}}, a row per line
   tsv     a header line `row<TAB>cf:a<TAB>cf:b`, then a row per line; csv is the same by RFC 4180
   cells   row, column, timestamp, type, value, separated by tabs, a cell per line
-Good lines are kept; bad ones are counted, named, and listed in the file of --rejects. HFiles, ours or HBase's,
+Good lines are kept; bad ones are counted, named, and listed in the file of --rejects. With --atomic, --new or
+--replace nothing is kept if any line is bad, and lines may come in any order and amount. HFiles, ours or HBase's,
 are bulk loaded as HBase does it: with every version, delete marker, timestamp and tag, newer than what the table
 has by their sequence id, and all of them or none. The store must not be mounted: of a mounted one write the file
 to MOUNT/NS/TABLE/.import/FORM.
@@ -41,6 +42,7 @@ to MOUNT/NS/TABLE/.import/FORM.
 Examples:
   cellfs import ~/data default:people people.jsonl --create cf
   cellfs import ~/data default:people more.csv 2024.tsv
+  cellfs import ~/data default:people people.jsonl --replace
   cellfs import ~/data default:people hbase-export/cf/* --schema people.toml")]
 pub(super) struct ImportCommand {
     /// The store directory
@@ -59,6 +61,15 @@ pub(super) struct ImportCommand {
     /// Make the table if it is missing, with the schema in this file, in the form of .schema
     #[arg(long, value_name = "FILE", conflicts_with = "create")]
     schema: Option<PathBuf>,
+    /// All of it or nothing: the rows of all files are there together at the end or, if a line is refused, not at all
+    #[arg(long, group = "whole")]
+    atomic: bool,
+    /// As --atomic, and rows that exist are refused
+    #[arg(long, group = "whole")]
+    new: bool,
+    /// As --atomic, in the place of everything that the table holds
+    #[arg(long, group = "whole")]
+    replace: bool,
     /// Where refused lines are listed
     #[arg(long, value_name = "FILE", default_value = "cellfs-import-rejects.txt")]
     rejects: PathBuf,
@@ -74,9 +85,22 @@ enum Form {
     HFile,
 }
 
+impl ImportCommand {
+    /// The kind of a whole import, if it is to be one.
+    fn whole(&self) -> Option<LoadKind> {
+        let kinds = [(self.atomic, LoadKind::Add), (self.new, LoadKind::New), (self.replace, LoadKind::Replace)];
+        kinds.into_iter().find_map(|(asked, kind)| asked.then_some(kind))
+    }
+}
+
 pub(super) fn run(command: &ImportCommand) -> CliResult<()> {
     let name = TableName::parse(&command.table).map_err(|error| CliError::Usage(error.to_string()))?;
     let inputs = command.files.iter().map(|path| Input::new(path, command.form)).collect::<CliResult<Vec<_>>>()?;
+    let whole = command.whole();
+    if whole.is_some() && inputs.iter().any(|input| input.form == Form::HFile) {
+        let what = "HFiles are loaded as a whole without --atomic, and cannot be loaded with --new or --replace";
+        return Err(CliError::Usage(what.to_owned()));
+    }
     let root = store::absolute(&command.store)?;
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let wanted = wanted(command)?;
@@ -87,7 +111,10 @@ pub(super) fn run(command: &ImportCommand) -> CliResult<()> {
     }
     let owner = options.default_namespace;
     let opened = store::open(&root, &options)?;
-    let done = table(&opened, &name, wanted, owner).and_then(|table| import_all(&opened, &table, &inputs));
+    let done = table(&opened, &name, wanted, owner).and_then(|table| match whole {
+        Some(kind) => import_whole(&table, &inputs, kind),
+        None => import_all(&opened, &table, &inputs),
+    });
     let closed = opened.close();
     let mut totals = done?;
     closed?;
@@ -188,6 +215,8 @@ struct Totals {
     rejected: u64,
     /// A line per refused one, with its file.
     reasons: String,
+    /// All of it or nothing.
+    whole: bool,
 }
 
 /// The HFiles first, for they may be refused as a whole.
@@ -204,9 +233,34 @@ fn import_all(opened: &Store, table: &Arc<dyn Table>, inputs: &[Input]) -> CliRe
     for input in inputs {
         let Some(form) = input.form.of_importer() else { continue };
         let mut importer = Importer::new(Arc::clone(table), ImportMode::Lines, form);
-        let result = import_text(&mut importer, input, &progress);
+        let result = import_text(&mut importer, input, &progress)
+            .and_then(|()| importer.finish().map_err(|error| failed(false, &input.path, &error.reason)));
         totals.take(&mut importer, &input.path);
         result?;
+    }
+    progress.finish();
+    Ok(totals)
+}
+
+/// All files as one import.
+fn import_whole(table: &Arc<dyn Table>, inputs: &[Input], kind: LoadKind) -> CliResult<Totals> {
+    let progress = Progress::bytes("importing", inputs.iter().map(|input| input.size).sum());
+    let mut totals = Totals { whole: true, ..Totals::default() };
+    let mut importer: Option<Importer> = None;
+    for input in inputs {
+        let Some(form) = input.form.of_importer() else { continue };
+        let importer = match &mut importer {
+            Some(importer) => {
+                importer.next_stream(form).map_err(|error| failed(true, &input.path, &error.reason))?;
+                importer
+            }
+            none => none.insert(Importer::new(Arc::clone(table), ImportMode::Whole(kind), form)),
+        };
+        import_text(importer, input, &progress)?;
+    }
+    if let (Some(mut importer), Some(last)) = (importer, inputs.last()) {
+        importer.finish().map_err(|error| failed(true, &last.path, &error.reason))?;
+        totals.take(&mut importer, if inputs.len() == 1 { &last.path } else { Path::new("") });
     }
     progress.finish();
     Ok(totals)
@@ -243,18 +297,19 @@ fn import_text(importer: &mut Importer, input: &Input, progress: &Progress) -> C
         push(importer, piece.get(..read).unwrap_or_default(), &input.path)?;
         progress.add(read as u64);
     }
-    importer.finish().map_err(|error| failed(&input.path, &error.reason))
+    Ok(())
 }
 
 fn push(importer: &mut Importer, lines: &[u8], path: &Path) -> CliResult<()> {
-    importer.push(lines).map_err(|error| failed(path, &error.reason))?;
+    importer.push(lines).map_err(|error| failed(importer.is_whole(), path, &error.reason))?;
     // Nobody has these rows open: there is no mount.
     importer.take_written_rows();
     Ok(())
 }
 
-fn failed(path: &Path, reason: &str) -> CliError {
-    CliError::Failed(format!("{}: {reason}; the lines before are kept, importing again does no harm", path.display()))
+fn failed(whole: bool, path: &Path, reason: &str) -> CliError {
+    let kept = if whole { "nothing was imported" } else { "the lines before are kept, importing again does no harm" };
+    CliError::Failed(format!("{}: {reason}; {kept}", path.display()))
 }
 
 impl Totals {
@@ -264,7 +319,10 @@ impl Totals {
         self.cells += report.cells;
         self.rejected += report.rejected;
         for reason in report.errors().lines() {
-            self.reasons.push_str(&format!("{}: {reason}\n", path.display()));
+            match path.as_os_str().is_empty() {
+                true => self.reasons.push_str(&format!("{reason}\n")),
+                false => self.reasons.push_str(&format!("{}: {reason}\n", path.display())),
+            }
         }
     }
 
@@ -279,8 +337,10 @@ impl Totals {
         for reason in self.reasons.lines().take(SHOWN_REASONS) {
             eprintln!("{reason}");
         }
+        let (said, again) =
+            if self.whole { (", so nothing was imported", "import again") } else { ("", "import those again") };
         Err(CliError::Failed(format!(
-            "{} lines were refused; {} names each: correct them and import those again",
+            "{} lines were refused{said}; {} names each: correct them and {again}",
             self.rejected,
             rejects.display()
         )))

@@ -22,6 +22,10 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Cells of one mutation at most: a row longer than this comes in several, each atomic.
 const MUTATION_CELLS: usize = 4096;
 
+/// A load knows a line as the stream's place above its number in the stream.
+const STREAM_SHIFT: u32 = 40;
+const LINE_MASK: u64 = (1 << STREAM_SHIFT) - 1;
+
 /// Writes a stream of one form into a table. Line by line: good lines are kept, bad ones counted and named. As a whole: nothing is there before
 /// [`Importer::finish`], and nothing at all if a line was bad.
 pub struct Importer {
@@ -47,6 +51,7 @@ impl Importer {
                 failure: None,
                 mode,
                 load: None,
+                stream: 0,
             },
         }
     }
@@ -61,15 +66,24 @@ impl Importer {
         self.settle(pushed)
     }
 
+    /// The stream ends and another one of the same import begins, whose lines are counted anew.
+    ///
+    /// # Errors
+    /// As [`Importer::push`].
+    pub fn next_stream(&mut self, form: ImportForm) -> FsResult<()> {
+        self.end_stream()?;
+        self.decoder = forms::decoder(form, Arc::new(self.lines.descriptor.column_types()));
+        self.lines.stream += 1;
+        Ok(())
+    }
+
     /// The stream ends: a last line without newline is written too. What comes after it in a whole import is one more, which adds to what is there
     /// then; after a refused one nothing comes.
     ///
     /// # Errors
     /// As [`Importer::push`].
     pub fn finish(&mut self) -> FsResult<()> {
-        self.lines.check()?;
-        let finished = self.decoder.finish(&mut self.lines);
-        self.settle(finished)?;
+        self.end_stream()?;
         if let ImportMode::Whole(kind) = self.lines.mode {
             self.lines.end_load(kind);
         }
@@ -81,9 +95,20 @@ impl Importer {
         &mut self.lines.report
     }
 
+    /// True if nothing is there before the end.
+    pub fn is_whole(&self) -> bool {
+        self.lines.mode != ImportMode::Lines
+    }
+
     /// The rows written since this was last asked.
     pub fn take_written_rows(&mut self) -> Vec<Bytes> {
         std::mem::take(&mut self.lines.written_rows)
+    }
+
+    fn end_stream(&mut self) -> FsResult<()> {
+        self.lines.check()?;
+        let finished = self.decoder.finish(&mut self.lines);
+        self.settle(finished)
     }
 
     fn settle(&mut self, outcome: Result<(), BadHeader>) -> FsResult<()> {
@@ -117,6 +142,8 @@ struct LinesIntoBatches {
     mode: ImportMode,
     /// Of a whole import, once there is something to load.
     load: Option<Box<dyn TableLoad>>,
+    /// Counts the streams of the import.
+    stream: u64,
 }
 
 impl LineSink for LinesIntoBatches {
@@ -125,7 +152,7 @@ impl LineSink for LinesIntoBatches {
             return;
         }
         if let Some(reason) = record.cells.iter().find_map(|cell| self.unknown_family(cell)) {
-            self.report.reject(line, &reason);
+            self.report.reject(self.stream, line, &reason);
             return;
         }
         self.batch_bytes += record.row.len();
@@ -139,7 +166,7 @@ impl LineSink for LinesIntoBatches {
     }
 
     fn reject(&mut self, line: u64, reason: String) {
-        self.report.reject(line, &reason);
+        self.report.reject(self.stream, line, &reason);
     }
 }
 
@@ -234,7 +261,7 @@ impl LinesIntoBatches {
                 }
                 Err(error) if costs_its_line(&error) => {
                     let reason = error.to_string();
-                    (lines.first..=lines.last).for_each(|line| self.report.reject(line, &reason));
+                    (lines.first..=lines.last).for_each(|line| self.report.reject(self.stream, line, &reason));
                 }
                 Err(error) => self.fail(lines.first, error.into()),
             }
@@ -256,8 +283,9 @@ impl LinesIntoBatches {
                 _ => Ok(()),
             };
             let added = added.map_err(Refusal::Import).and_then(|()| {
+                let line = self.stream << STREAM_SHIFT | lines.first;
                 let load = self.loading(kind)?;
-                load.add(lines.first, &mutation).map_err(|error| match costs_its_line(&error) {
+                load.add(line, &mutation).map_err(|error| match costs_its_line(&error) {
                     true => Refusal::Line(error.to_string()),
                     false => Refusal::Import(error.into()),
                 })
@@ -265,7 +293,7 @@ impl LinesIntoBatches {
             match added {
                 Ok(()) => {}
                 Err(Refusal::Line(reason)) => {
-                    (lines.first..=lines.last).for_each(|line| self.report.reject(line, &reason));
+                    (lines.first..=lines.last).for_each(|line| self.report.reject(self.stream, line, &reason));
                 }
                 Err(Refusal::Import(error)) => {
                     self.load = None;
@@ -288,7 +316,9 @@ impl LinesIntoBatches {
         if self.report.rejected == 0 {
             let report = &mut self.report;
             let finished = match self.load.take() {
-                Some(load) => load.finish(&mut |line, reason| report.reject(line, reason)),
+                Some(load) => {
+                    load.finish(&mut |line, reason| report.reject(line >> STREAM_SHIFT, line & LINE_MASK, reason))
+                }
                 // A table is emptied by a stream without rows.
                 None if kind == LoadKind::Replace => {
                     self.table.0.load(kind).and_then(|load| load.finish(&mut |_, _| {}))

@@ -23,17 +23,19 @@ pub struct ImportReport {
 }
 
 impl ImportReport {
-    /// Notes a refused line; 0 where it is not known any more.
-    pub(super) fn reject(&mut self, line: u64, reason: &str) {
+    /// Notes a refused line, of the first stream or a later one; line 0 where it is not known any more.
+    pub(super) fn reject(&mut self, stream: u64, line: u64, reason: &str) {
         self.rejected += 1;
         if self.reasons.len() >= KEPT_REASONS {
             self.unkept += 1;
             return;
         }
         // Writing to memory cannot fail; one reason is one line, whatever it quotes.
-        if line > 0 {
-            let _ = write!(self.reasons, "line {line}: ");
-        }
+        let _ = match (line, stream) {
+            (0, _) => Ok(()),
+            (_, 0) => write!(self.reasons, "line {line}: "),
+            _ => write!(self.reasons, "line {line} of file {}: ", stream + 1),
+        };
         self.reasons.extend(reason.chars().map(|c| if c.is_control() { ' ' } else { c }));
         self.reasons.push('\n');
     }
