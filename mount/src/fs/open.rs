@@ -121,7 +121,14 @@ impl CellFs {
         flags: i32,
     ) -> FsResult<()> {
         let appends = flags & (libc::O_APPEND | libc::O_TRUNC) == libc::O_APPEND;
-        if appends || inode.is_unlinked() || state.cell.pending.is_some() || !state.cell.is_read_by_others(caller.pid) {
+        // Cutting without writing is judged by the kernel after this (ETXTBSY in `handle_truncate`), by the inode that is being executed.
+        let only_cuts = flags & libc::O_ACCMODE == libc::O_RDONLY;
+        if appends
+            || only_cuts
+            || inode.is_unlinked()
+            || state.cell.pending.is_some()
+            || !state.cell.is_read_by_others(caller.pid)
+        {
             return Ok(());
         }
         self.save_for_handles(state, cell)?;
