@@ -260,8 +260,12 @@ impl Operations for CellFs {
         }
     }
 
-    fn opendir(&self, _caller: &Caller, inode: u64) -> FsResult<(u64, ListingCache)> {
-        self.open_directory(&self.shown_inode(inode)?)
+    fn opendir(&self, caller: &Caller, inode: u64) -> FsResult<(u64, ListingCache)> {
+        let shown = self.shown_inode(inode)?;
+        if let Node::Table(table) = shown.node() {
+            self.state.note_listed(table.id(), caller.pid);
+        }
+        self.open_directory(&shown)
     }
 
     fn readdir(

@@ -199,6 +199,11 @@ impl MountState {
         true
     }
 
+    /// A process lists a table. Nobody who copies into a new one does that; who made it and lists it finds everything that the listing names.
+    pub fn note_listed(&self, table: u64, pid: u32) {
+        self.made.lock().retain(|made| made.table != table || !super::cells::same_group(made.pid, pid));
+    }
+
     /// The `.schema` of a table has been written: from now on everybody sees it.
     pub fn note_schema_made(&self, table: u64) {
         self.made.lock().retain(|made| made.table != table);

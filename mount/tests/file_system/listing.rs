@@ -133,19 +133,21 @@ fn listing_while_removing_ends_with_an_empty_directory() {
 #[test]
 fn a_new_tables_schema_is_unseen_by_its_maker_until_it_writes_it() {
     let mut kernel = Kernel::new().forgetful();
-    for table in ["default/t", "default/u", "default/v"] {
+    for table in ["default/t", "default/u", "default/v", "default/w"] {
         kernel.mkdir(table).unwrap();
     }
-    assert_eq!(kernel.list("default/t").unwrap(), [".schema"], "listings have it all the same");
     let maker = kernel.caller;
     kernel.caller = kernel.process(1);
     assert!(kernel.stat("default/t/.schema").is_ok(), "another process sees it");
+    assert_eq!(kernel.list("default/t").unwrap(), [".schema"], "and lists it");
     kernel.caller = maker;
     // stat, lstat, stat, lstat, open: what unzip asks about a file that it is to make.
     for _ in 0..5 {
         assert_eq!(kernel.stat("default/t/.schema").unwrap_err(), libc::ENOENT);
     }
     assert!(kernel.stat("default/t/.schema").is_ok());
+    assert_eq!(kernel.list("default/w").unwrap(), [".schema"], "listings have it all the same");
+    assert!(kernel.stat("default/w/.schema").is_ok(), "and what a listing names is there");
     let file = kernel.open("default/u/.schema", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL).unwrap();
     kernel.close(file).unwrap();
     assert!(kernel.stat("default/u/.schema").is_ok(), "once it is made");
