@@ -6,19 +6,9 @@ mod support;
 
 use support::{Place, has_tool};
 
-/// A mounted store with the table `default/t` and one row in it.
-fn with_row() -> Option<Place> {
-    if !support::can_mount() {
-        return None;
-    }
-    let place = Place::mounted();
-    place.sh("mkdir default/t default/t/r");
-    Some(place)
-}
-
 #[test]
 fn redirections_of_bash() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t/r; versions() { ls ".versions/$1" | wc -l; }
         echo 1 > cf:a; set -o noclobber; (echo no > cf:a) 2>/dev/null && echo clobbered; echo 2 >| cf:a; set +o noclobber; cat cf:a
@@ -49,7 +39,7 @@ END
 
 #[test]
 fn redirections_of_dash() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     if !has_tool("dash") {
         return;
     }
@@ -75,7 +65,7 @@ SCRIPT
 
 #[test]
 fn split_find_xargs_and_awk() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t/r; seq 1000 > cf:lines
         split -l 300 cf:lines cf:part-; ls | tr '\n' ' '; cat cf:part-* | cmp - cf:lines && echo whole
@@ -93,7 +83,7 @@ fn split_find_xargs_and_awk() {
 
 #[test]
 fn patch_and_gawk_in_place() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     if !has_tool("patch") || !has_tool("gawk") {
         return;
     }
@@ -110,7 +100,7 @@ fn patch_and_gawk_in_place() {
 
 #[test]
 fn modes_owners_and_times_of_whole_trees() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("/proc is there")) == 0;
     let owner = if root { "1234:5" } else { "$(id -u):$(id -g)" };
     let output = place.sh(&format!(
@@ -154,7 +144,7 @@ fn rm_rf_removes_every_row_in_one_pass() {
 
 #[test]
 fn what_a_killed_program_wrote_is_committed() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     // The kernel closes a dead program's files: what it wrote is taken for the whole, but for what is still beside the cell.
     let output = place.sh(r#"
         cd default/t/r; echo old > cf:a; echo old > cf:b

@@ -6,19 +6,9 @@ mod support;
 
 use support::Place;
 
-/// A mounted store with the table `default/t` and one row in it, and the script's directory there.
-fn with_row() -> Option<Place> {
-    if !support::can_mount() {
-        return None;
-    }
-    let place = Place::mounted();
-    place.sh("mkdir default/t default/t/r");
-    Some(place)
-}
-
 #[test]
 fn echo_cat_append_truncate_and_tee() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t/r
         echo one > cf:a; cat cf:a
@@ -36,7 +26,7 @@ fn echo_cat_append_truncate_and_tee() {
 
 #[test]
 fn cp_mv_rm_and_dd() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t
         echo value > r/cf:a
@@ -63,7 +53,7 @@ fn cp_mv_rm_and_dd() {
 
 #[test]
 fn one_family_is_seen_from_both_sides() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t
         mkdir .cf/info; ls .cf
@@ -87,7 +77,7 @@ fn one_family_is_seen_from_both_sides() {
 
 #[test]
 fn ls_find_du_df_and_grep() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     place.sh(r#"
         cd default/t
         for row in r1 r2 r3; do mkdir $row; echo "text of $row" > $row/cf:text; printf 12345 > $row/cf:n; done
@@ -138,7 +128,7 @@ fuse.cellfs
 
 #[test]
 fn two_appenders_lose_nothing() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t/r
         (for i in $(seq 100); do echo "a$i" >> cf:log; done) &
@@ -152,7 +142,7 @@ fn two_appenders_lose_nothing() {
 
 #[test]
 fn python_maps_and_seeks() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     if !support::has_tool("python3") {
         return;
     }
@@ -186,7 +176,7 @@ PY
 
 #[test]
 fn errors_have_their_number_and_a_reason() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t
         echo x > r/cf:a
@@ -215,7 +205,7 @@ nofamily
 
 #[test]
 fn rows_by_their_logical_keys_are_the_same_rows() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     // The kernel remembers names on the one way that change on the other.
     let output = place.sh(r#"
         cd default/t
@@ -242,7 +232,7 @@ fn rows_by_their_logical_keys_are_the_same_rows() {
 
 #[test]
 fn counters_conditions_and_types_from_a_shell() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t
         printf '\n[family.cf.types]\nage = "int"\n' >> .schema; grep -A1 '^\[family.cf.types\]' .schema
@@ -287,7 +277,7 @@ fn of_eight_movers_one_gets_each_task() {
 
 #[test]
 fn whole_imports_are_seen_at_once_or_not_at_all() {
-    let Some(place) = with_row() else { return };
+    let Some(place) = Place::with_row() else { return };
     let output = place.sh(r#"
         cd default/t
         echo old > r/cf:a; cat r/cf:a; stat -c %s r/cf:a; test -e new/cf:a || echo absent

@@ -36,6 +36,16 @@ impl Place {
         place
     }
 
+    /// A mounted store with the table `default/t` and one row in it; `None` where nothing can be mounted.
+    pub fn with_row() -> Option<Place> {
+        if !can_mount() {
+            return None;
+        }
+        let place = Place::mounted();
+        place.sh("mkdir default/t default/t/r");
+        Some(place)
+    }
+
     /// A new place with a new store mounted on it.
     pub fn mounted() -> Place {
         let place = Place::new();
@@ -139,7 +149,7 @@ pub fn has_tool(tool: &str) -> bool {
     if found.is_ok_and(|status| status.success()) {
         return true;
     }
-    assert!(std::env::var_os("CELLFS_REQUIRE_MOUNT").is_none(), "{tool} is missing; scripts/setup installs it");
+    assert!(std::env::var_os("CELLFS_REQUIRE_MOUNT").is_none(), "{tool} is missing; scripts/setup --tests installs it");
     eprintln!("SKIPPED, no {tool}");
     false
 }
